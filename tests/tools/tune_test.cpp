@@ -338,6 +338,29 @@ TEST_F(TuneFile, KnobsAreJudgedAtTheirLines) {
                    "configuration (got yours)"});
 }
 
+// 160e9 tokens for 2000 requests of 100,000 tokens and 1000 more: 792 runs.
+TEST_F(TuneFile, LargeRunsGetFewerByDefault) {
+  write("s.yaml", base() + "routing: {balancer: round-robin}\n");
+  const auto budget = [this](const std::string& more) {
+    Diagnostics diagnostics;
+    const TuneSpace space =
+        load_tune({.path = write("tune.yaml", "scenario: s.yaml\n" + more +
+                                                  "knobs:\n- {set: \"cluster.pools[a].engine."
+                                                  "max_num_seqs\", values: [64]}\n")},
+                  diagnostics);
+    EXPECT_FALSE(diagnostics.has_errors());
+    TuneProgress progress;
+    TuneRunner runner(space, 1, progress, diagnostics);
+    return budget_of(space, runner);
+  };
+  EXPECT_EQ(budget(""), 1000U);
+  EXPECT_EQ(budget("budget: 70\n"), 70U);
+  EXPECT_EQ(budget("set: [workload.groups.requests=2000, workload.groups.prefix_len=99000,\n"
+                   "      workload.groups.suffix_len=1000, workload.groups.output_len=1,\n"
+                   "      \"cluster.pools[a].engine.max_model_len=110000\"]\n"),
+            792U);
+}
+
 TEST_F(TuneFile, EnginesAndBalancersHaveKnobsByThemselves) {
   write("s.yaml", base() + "routing: {balancer: smg-cache-aware}\n");
   Diagnostics diagnostics;

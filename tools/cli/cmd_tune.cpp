@@ -1,6 +1,9 @@
 // routesim tune: the best configuration for a load and a fleet, or that there is none.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <cmath>
+
 #include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
@@ -36,6 +39,24 @@ std::string progress_line(const TuneProgress& progress, double elapsed_s) {
   return fmt::format("{} of about {} runs, {} candidates in the race, {:.1f} s",
                      progress.runs.load(), progress.planned.load(), progress.candidates.load(),
                      elapsed_s);
+}
+
+/// The budget. Says what a tuning without one will spend.
+std::size_t choose_budget(const TuneSpace& space, TuneRunner& runner, bool quiet,
+                          Console& console) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::size_t budget = budget_of(space, runner);
+  if (space.config.budget || quiet) return budget;
+  const std::chrono::duration<double> one_run = std::chrono::steady_clock::now() - start;
+  const std::size_t to_judge = least_judgement_runs(space);
+  console.complain(fmt::format(
+      "note: up to {} runs to search and {} or more to judge, about {:.0f} s with {} jobs; "
+      "--budget and --fresh-seeds set them\n",
+      budget, to_judge,
+      std::ceil(one_run.count() * static_cast<double>(budget + to_judge) /
+                static_cast<double>(runner.jobs())),
+      runner.jobs()));
+  return budget;
 }
 
 /// Renders every output, and says on standard error what a reader of the files should know.
@@ -89,10 +110,11 @@ ExitCode run_tune(Options& options, Console& console) {
   TuneRunner runner(space, settings.jobs, progress, late);
   try {
     const InterruptGuard guard(progress.run.stop);
+    const std::size_t budget = choose_budget(space, runner, options.has("quiet"), console);
     std::optional<ProgressDisplay> display(
         std::in_place, [&progress](double elapsed_s) { return progress_line(progress, elapsed_s); },
         settings.progress, console);
-    const TuneSearchResult search = search_tune(space, runner);
+    const TuneSearchResult search = search_tune(space, budget, runner);
     const TuneJudgement judgement = judge_tune(space, search, runner);
     display.reset();
     return write_report({space, search, judgement}, settings, console);
@@ -126,7 +148,8 @@ Command tune_command() {
                    .help = "minimise METRIC or maximise METRIC; twice for a Pareto front. "
                            "Default: minimise ttft_ms.p90.",
                    .repeatable = true},
-                  {"budget", "RUNS", "Runs that the search may take; default 1000."},
+                  {"budget", "RUNS",
+                   "Runs that the search may take; default 1000, fewer where they are large."},
                   {"fresh-seeds", "N", "Seeds of the judgement; default 30."},
                   jobs_option("the answer"),
                   set_option("Override a value in every candidate, as in `run`."),

@@ -46,7 +46,12 @@ void describe(Describer& d, TuneConfig& c) {
          "What must hold: METRIC < NUMBER, or METRIC < NUMBER% of published. When absent, TTFT "
          "(p90), time per output token, output tokens/s and failures may each get 2 % worse."},
         c.subject_to);
-  field(d, {"budget", "Runs that the search may take."}, c.budget, IntRange{20, 1'000'000});
+  field(
+      d,
+      {"budget",
+       "Runs that the search may take; when absent 1000, or fewer where a run simulates more than "
+       "160 million prompt tokens (a request counts as 1000 more)."},
+      c.budget, IntRange{20, 1'000'000});
   field(d, {"block", "Seeds of one round of the race."}, c.block, IntRange{2, 100});
   field(d, {"fresh_seeds", "Seeds of the judgement, which the search does not see."}, c.fresh_seeds,
         IntRange{2, 1000});

@@ -44,7 +44,7 @@ struct TuneConfig {
   std::optional<std::int64_t> seed;
   std::vector<std::string> goals = {"minimise ttft_ms.p90"};
   std::optional<std::vector<std::string>> subject_to;  ///< Absent = nothing gets much worse.
-  std::int64_t budget = 1000;                          ///< Runs of the search.
+  std::optional<std::int64_t> budget;                  ///< Runs of the search.
   std::int64_t block = 5;                              ///< Seeds of one round.
   std::int64_t fresh_seeds = 30;
   double confidence = 0.95;

@@ -16,6 +16,9 @@ namespace {
 /// Members of a front that are judged.
 constexpr std::size_t kMostOnFront = 12;
 
+/// The configurations that run under every load.
+enum Who : std::size_t { kPublished, kBest, kOmniscient, kWhoCount };
+
 /// One configuration under one load, and its values: by metric, then by seed.
 struct JudgedRun {
   Choice choice;
@@ -50,8 +53,6 @@ class Judge {
   }
 
  private:
-  enum Who : std::size_t { kPublished, kBest, kOmniscient, kWhoCount };
-
   const Choice& best() const { return search_.candidates[search_.best].choice; }
 
   /// The router that knows everything, with the published engines.
@@ -292,6 +293,16 @@ TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& 
   if (worse) return TuneDecision::kNothing;
   if (!better) return undecided ? TuneDecision::kUndecided : TuneDecision::kNothing;
   return std::ranges::any_of(elsewhere, harms) ? TuneDecision::kFragile : TuneDecision::kBetter;
+}
+
+bool decides(const TuneSpace& space, const TuneSearchResult& search, const MetricName& metric) {
+  const auto is_this = [&](const auto& item) { return item.metric == metric; };
+  return std::ranges::any_of(space.goals, is_this) ||
+         std::ranges::any_of(search.conditions, is_this);
+}
+
+std::size_t least_judgement_runs(const TuneSpace& space) {
+  return kWhoCount * (space.shifts.size() + 1) * static_cast<std::size_t>(space.config.fresh_seeds);
 }
 
 TuneJudgement judge_tune(const TuneSpace& space, const TuneSearchResult& search,

@@ -80,6 +80,12 @@ Gain gain_of(const Difference& difference, const MetricName& metric);
 TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,
                     bool conditions_hold);
 
+/// Whether this is the metric of a goal or of a condition.
+bool decides(const TuneSpace& space, const TuneSearchResult& search, const MetricName& metric);
+
+/// Runs of a judgement whose best configuration has no change to take back.
+std::size_t least_judgement_runs(const TuneSpace& space);
+
 /// Runs and judges; throws TuneStopped when a run had errors.
 TuneJudgement judge_tune(const TuneSpace& space, const TuneSearchResult& search,
                          TuneRunner& runner);

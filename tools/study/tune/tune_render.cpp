@@ -367,7 +367,7 @@ std::string render_tune_json(const TuneReport& report) {
   for (const TuneGoal& goal : space.goals) json.value(goal.text);
   json.end_array().key("subject_to").begin_array();
   for (const Condition& condition : report.search.conditions) json.value(condition.text);
-  json.end_array().member("budget", space.config.budget);
+  json.end_array().member("budget", static_cast<std::int64_t>(report.search.budget));
   json.member("search_runs", static_cast<std::int64_t>(report.search.runs));
   json.member("judgement_runs", static_cast<std::int64_t>(report.judgement.runs));
   json.key("verdict").begin_object().member("headline", report.judgement.headline);

@@ -33,6 +33,8 @@ void TuneRunner::run_one(TuneRun& run) {
     sim::RunResult result = simulation.run();
     if (progress_.run.stop) return;
     if (!goals_of(scenario).empty()) goodput.complete(result);
+    for (const sim::ReplicaResult& replica : result.replicas)
+      run.work += static_cast<double>(replica.prefix_query_tokens + 1000 * replica.requests);
     for (std::size_t m = 0; m < space_.metrics.size(); ++m)
       if (const auto value = metric_value(result.summary, space_.metrics[m]))
         run.values[m] = *value;

@@ -18,6 +18,9 @@ struct TuneRun {
   const sim::RunPlan* plan = nullptr;
   std::uint64_t seed = 0;
   std::vector<double> values = {};  ///< By TuneSpace::metrics; NaN where the run has none.
+  /// How much was simulated, which most of the CPU time goes with: prompt tokens that engines
+  /// looked up, and 1000 for each request that a router sent to one.
+  double work = 0;
 };
 
 /// How far a tuning has come, for a display in another thread.

@@ -23,6 +23,15 @@ namespace {
 constexpr std::size_t kMostRounds = 8;
 /// Blocks that the first iteration may take.
 constexpr std::size_t kFirstRounds = 3;
+/// Blocks that a candidate of the first iteration takes on average: one, and more of those that are
+/// not clearly worse.
+constexpr double kFirstBlocks = 1.6;
+
+sim::RunPlan published_plan(const TuneSpace& space, TuneRunner& runner) {
+  auto plan = prepare_choice(space, space.published(), {}, runner.diagnostics());
+  if (!plan) throw TuneStopped{};
+  return std::move(*plan);
+}
 
 class Search {
  public:
@@ -34,8 +43,8 @@ class Search {
     result_.conditions = space.conditions;
   }
 
-  TuneSearchResult run() {
-    const auto budget = static_cast<std::size_t>(space_.config.budget);
+  TuneSearchResult run(std::size_t budget) {
+    result_.budget = budget;
     const auto for_races =
         static_cast<std::size_t>(static_cast<double>(budget) * (1 - kSimplifyShare));
     runner_.progress().planned = budget;
@@ -46,6 +55,8 @@ class Search {
       limit_ = result_.runs + left / (iterations + 1 - iteration_);
       add_candidates(iterations);
       race(iteration_ == iterations ? kMostRounds : std::max(kFirstRounds, elite_rounds() + 1));
+      for (const std::size_t i : std::vector<std::size_t>(alive_))
+        if (result_.candidates[i].seeds() == 0) drop(i, "no run was left for it");
       keep_elites();
     }
     limit_ = budget;
@@ -98,7 +109,8 @@ class Search {
   void add_candidates(std::size_t iterations) {
     const std::size_t left = limit_ - std::min(limit_, result_.runs);
     // A candidate faces one block, and those that are not clearly worse the blocks of the elites.
-    const double blocks = iteration_ == 1 ? 1.6 : 1.2 + 0.4 * static_cast<double>(elite_rounds());
+    const double blocks =
+        iteration_ == 1 ? kFirstBlocks : 1.2 + 0.4 * static_cast<double>(elite_rounds());
     const double cost = blocks * static_cast<double>(block_);
     const auto count =
         std::max<std::size_t>(2, static_cast<std::size_t>(static_cast<double>(left) / cost));
@@ -164,12 +176,9 @@ class Search {
     std::vector<std::size_t> missing;
     for (const std::size_t i : indices)
       if (result_.candidates[i].rounds == round) missing.push_back(i);
-    if (result_.candidates[0].plan == nullptr) {
-      Diagnostics& found = runner_.diagnostics();
-      auto plan = prepare_choice(space_, space_.published(), {}, found);
-      if (!plan) throw TuneStopped{};
-      result_.candidates[0].plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
-    }
+    if (result_.candidates[0].plan == nullptr)
+      result_.candidates[0].plan =
+          std::make_shared<const sim::RunPlan>(published_plan(space_, runner_));
     std::vector<TuneRun> runs;
     for (const std::size_t i : missing)
       for (std::size_t s = 0; s < block_; ++s)
@@ -406,8 +415,31 @@ std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condit
   return entries;
 }
 
-TuneSearchResult search_tune(const TuneSpace& space, TuneRunner& runner) {
-  return Search(space, runner).run();
+std::size_t least_candidates(const TuneSpace& space) {
+  const std::size_t most = 2 * space.knobs.size();
+  std::size_t choices = 1;
+  for (const Knob& knob : space.knobs)
+    choices = std::min(choices * knob.values.size(), most + 1);  // Cannot overflow.
+  return std::min(choices - 1, most);
+}
+
+std::size_t least_budget(const TuneSpace& space) {
+  const double blocks = 1 + kFirstBlocks * static_cast<double>(least_candidates(space));
+  return static_cast<std::size_t>(
+      std::ceil(blocks * static_cast<double>(space.config.block) / (1 - kSimplifyShare)));
+}
+
+std::size_t budget_of(const TuneSpace& space, TuneRunner& runner) {
+  if (space.config.budget) return static_cast<std::size_t>(*space.config.budget);
+  const sim::RunPlan plan = published_plan(space, runner);
+  TuneRun run{.plan = &plan, .seed = space.seed};
+  runner.run(std::span(&run, 1));
+  const double runs = std::min(kDefaultWork / run.work, static_cast<double>(kDefaultBudget));
+  return std::max(static_cast<std::size_t>(runs), least_budget(space));
+}
+
+TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, TuneRunner& runner) {
+  return Search(space, runner).run(budget);
 }
 
 }  // namespace routesim::tools

@@ -45,9 +45,27 @@ struct TuneSearchResult {
   std::size_t best = 0;                 ///< The best other candidate; 0 when all others left.
   std::vector<std::size_t> front = {};  ///< With two goals: those that no other beats in both.
   std::vector<Condition> conditions =
-      {};  ///< Those that the published configuration has numbers for.
-  std::size_t runs = 0;
+      {};                  ///< Those that the published configuration has numbers for.
+  std::size_t budget = 0;  ///< Runs that it might take.
+  std::size_t runs = 0;    ///< Runs that it took.
 };
+
+/// A search that finds nothing in fewer candidates decides nothing: two for each knob, or all other
+/// choices where there are fewer.
+std::size_t least_candidates(const TuneSpace& space);
+/// A budget that suffices for so many.
+std::size_t least_budget(const TuneSpace& space);
+
+/// Runs of a search without a budget, unless they are large.
+inline constexpr std::size_t kDefaultBudget = 1000;
+/// The sum of TuneRun::work that a search without a budget may take. Of the shipped scenarios the
+/// dearest takes 2.5 ns of CPU time for each, so seven minutes.
+inline constexpr double kDefaultWork = 160e9;
+
+/// The budget of the tuning. One without it gets kDefaultBudget, or what kDefaultWork allows when
+/// runs are as large as one of the published configuration, but at least least_budget(). Throws as
+/// search_tune().
+std::size_t budget_of(const TuneSpace& space, TuneRunner& runner);
 
 /// The share of the budget that is kept to take back changes that gain nothing.
 inline constexpr double kSimplifyShare = 0.2;
@@ -66,6 +84,6 @@ bool is_ratio_metric(const MetricName& metric);
 
 /// Searches; throws TuneStopped when a run had errors, or the published configuration has no value
 /// of a goal. Deterministic in (space, seed, budget).
-TuneSearchResult search_tune(const TuneSpace& space, TuneRunner& runner);
+TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, TuneRunner& runner);
 
 }  // namespace routesim::tools

@@ -102,7 +102,7 @@ class TuneReader {
     if (!request_.variant.empty()) config_.variant = request_.variant;
     if (!request_.goals.empty()) config_.goals = request_.goals;
     if (request_.seed) config_.seed = request_.seed;
-    if (request_.budget) config_.budget = *request_.budget;
+    if (request_.budget) config_.budget = request_.budget;
     if (request_.fresh_seeds) config_.fresh_seeds = *request_.fresh_seeds;
   }
 
