@@ -143,8 +143,97 @@ TEST_F(Tune, SaysThatNothingMattersWhereNothingDoes) {
             std::string::npos);
   EXPECT_EQ(found["epp"], kDocument);
   EXPECT_EQ(found["flags"], "");
+  EXPECT_EQ(found["set"], Json::array());
   for (std::size_t i = 1; i < found["candidates"].size(); ++i)
     EXPECT_EQ(found["candidates"][i]["dropped"], "same results as #0");
+}
+
+TEST_F(Tune, SaysWhatItSpendsAndThatThereAreNoFlags) {
+  scenario("s.yaml", 1, "epp.yaml");
+  const Result result = run({"tune", weights("shift: []\n"), "-o", "flags"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("note: -o flags is empty: the published flags stay\n"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("note: up to 1000 runs to search and 90 or more to judge, about "),
+            std::string::npos)
+      << result.err;
+}
+
+// Four candidates are the least for two knobs; a fifth of the budget is kept for simplification.
+TEST_F(Tune, AFewCandidatesAreNoSearch) {
+  scenario("s.yaml", 1, "epp.yaml");
+  const Json found = tuned({weights("budget: 20\nfresh_seeds: 2\nshift: []\n")}, 4);
+  EXPECT_EQ(found["verdict"]["decision"], "undecided");
+  EXPECT_EQ(found["verdict"]["headline"],
+            "Undecided: the search was small. It tried 2 candidates for 2 knobs in 15 of 20 runs, "
+            "and none beat your file. Raise the budget to 47 runs or more.");
+}
+
+// A candidate that answers 10 microseconds earlier is beyond chance, and not worth a change.
+TEST_F(Tune, AGainOfNothingMakesNoBest) {
+  const std::string file =
+      write("tune.yaml",
+            "scenario: s.yaml\nset: [cluster.frontend_latency=0.01]\nbudget: 40\n"
+            "fresh_seeds: 5\nshift: []\n"
+            "knobs:\n- {set: cluster.frontend_latency, values: [0.01, 0.00999]}\n");
+  const Json found = tuned({file}, 0);
+  EXPECT_EQ(found["verdict"]["decision"], "nothing better");
+  EXPECT_EQ(found["best"], 0);
+  EXPECT_EQ(found["candidate"], 1);
+  EXPECT_EQ(found["knobs"][0]["best"], found["knobs"][0]["published"]);
+  EXPECT_EQ(found["knobs"][0]["candidate"], "0.00999");
+  EXPECT_GT(found["judged"][0]["gain"]["low"], 0);
+  EXPECT_EQ(found["set"], Json::array());
+  const Result text = run({"tune", file});
+  EXPECT_EQ(text.out.find("To repeat"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("  best  "), std::string::npos) << text.out;
+}
+
+// With four sequences at most, answers are fast and wait for a place.
+TEST_F(Tune, ATradeSaysWhatIsGainedAndWhatIsLost) {
+  const std::string file =
+      write("tune.yaml",
+            "scenario: s.yaml\nbudget: 40\nfresh_seeds: 5\nshift: []\nsubject_to: []\n"
+            "goals: [minimise ttft_ms.p90, minimise tpot_ms.mean]\n"
+            "knobs:\n- {set: \"cluster.pools[a].engine.max_num_seqs\", values: [4]}\n");
+  const Json found = tuned({file}, 0);
+  EXPECT_EQ(found["verdict"]["decision"], "a trade");
+  const std::string said = found["verdict"]["headline"];
+  EXPECT_EQ(said.find("No candidate beats your file in both goals: #1 loses ttft_ms.p90 -"), 0U);
+  EXPECT_NE(said.find(" and gains tpot_ms.mean +"), std::string::npos) << said;
+  EXPECT_NE(said.find(". On the front: #0 (your file), #1."), std::string::npos) << said;
+  EXPECT_EQ(found["best"], 0);
+  EXPECT_EQ(found["flags"], "");
+  EXPECT_EQ(found["set"], Json({"cluster.pools[a].engine.max_num_seqs=4"}));
+}
+
+// Every answer has one token or two, so some runs have no time per output token.
+TEST_F(Tune, NamesAGoalWithoutANumber) {
+  const std::string file =
+      write("tune.yaml",
+            "scenario: s.yaml\nbudget: 20\nblock: 2\nfresh_seeds: 20\nshift: []\n"
+            "set: [workload.groups.requests=2,\n"
+            "      'workload.groups.output_len={type: uniform, min: 1, max: 2}']\n"
+            "goals: [minimise tpot_ms.mean, minimise ttft_ms.mean]\nsubject_to: []\n"
+            "knobs:\n- {set: cluster.frontend_latency, values: [0.1]}\n");
+  const Json found = tuned({file}, 4);
+  EXPECT_EQ(found["verdict"]["headline"],
+            "Undecided: your file has no tpot_ms.mean in some run on 20 fresh seeds.");
+}
+
+// The changes of a pool that are no flags do not hide its flags.
+TEST_F(Tune, FlagsStandOnALineOfTheirOwn) {
+  scenario("s.yaml", 1, "epp.yaml");
+  const Json found =
+      tuned({write("tune.yaml",
+                   "scenario: s.yaml\nbudget: 60\nfresh_seeds: 5\nshift: []\nsubject_to: []\n"
+                   "set: [\"cluster.pools[a].engine.max_num_seqs=1\"]\n"
+                   "knobs:\n- {set: \"cluster.pools[a].replicas\", values: [4]}\n"
+                   "- {set: \"cluster.pools[a].engine.max_num_seqs\", values: [64]}\n")},
+            0);
+  EXPECT_EQ(found["flags"], "# 4 replicas\n--max-num-seqs 64\n");
 }
 
 TEST_F(Tune, TheAnswerDoesNotDependOnJobs) {

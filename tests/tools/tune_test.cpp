@@ -218,7 +218,9 @@ TEST(TuneDecision, GainsDecide) {
   EXPECT_EQ(one({0.5, -0.1, 0.9}, {{3, 2, 4}}), TuneDecision::kNothing);
   // Two goals: better in one, not worse in the other.
   EXPECT_EQ(decide({{5, 3, 7}, {0, -1, 1}}, {}, true), TuneDecision::kBetter);
-  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, true), TuneDecision::kNothing);
+  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, true), TuneDecision::kTrade);
+  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, false), TuneDecision::kNothing);
+  EXPECT_EQ(decide({{0.2, 0, 1}, {-2, -3, -1}}, {}, true), TuneDecision::kNothing);
 }
 
 TEST(TuneDecision, AGainPointsUpForBothDirections) {
@@ -234,6 +236,25 @@ TEST(TuneDecision, AGainPointsUpForBothDirections) {
   EXPECT_NEAR(larger.percent, -10, 1e-9);
   EXPECT_LE(larger.low, larger.percent);
   EXPECT_LE(larger.percent, larger.high);
+}
+
+TEST(TuneDecision, FromZeroTheChangeIsTheWhole) {
+  const MetricName rate = *parse_metric_name("output_tokens_per_s").value;
+  const std::vector<double> base = {0, 0, 0};
+  const std::vector<double> more = {4, 4, 4};
+  EXPECT_NEAR(gain_of(difference_of(base, more, rate, true), rate).low, 100, 1e-9);
+  EXPECT_EQ(gain_of(difference_of(base, base, rate, true), rate).percent, 0);
+}
+
+TEST(TuneBudget, TwoCandidatesForEachKnobAreTheLeast) {
+  TuneSpace space;
+  space.knobs = {numbers(6, 2), numbers(3, 0)};
+  space.config.block = 5;
+  EXPECT_EQ(least_candidates(space), 4U);
+  // The published one and 4 candidates with 1.6 blocks each of 5 runs, in 80 % of the budget.
+  EXPECT_EQ(least_budget(space), 47U);
+  space.knobs = {numbers(2, 0)};
+  EXPECT_EQ(least_candidates(space), 1U);  // There is one other choice.
 }
 
 ChangedDocument change(const std::string& text, const std::vector<std::string>& sets) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -47,7 +48,7 @@ class Judge {
     for (std::size_t load = 0; load <= space_.shifts.size(); ++load) judge_load(load);
     judge_knobs();
     judge_front();
-    if (search_.best != 0) decide_all();
+    decide_all();
     out_.headline = headline();
     return std::move(out_);
   }
@@ -113,9 +114,13 @@ class Judge {
     for (std::size_t m = 0; m < space_.metrics.size(); ++m) {
       const std::vector<double>& published = at(load, kPublished).values[m];
       const std::vector<double>& best = at(load, kBest).values[m];
+      const MetricName& name = space_.metrics[m];
+      if (!is_finite(published) && decides(space_, search_, name))
+        add_name(judged.published_lacks, name);
+      if (!is_finite(best) && decides(space_, search_, name)) add_name(judged.best_lacks, name);
       if (!is_finite(published) || !is_finite(best)) continue;
       JudgedMetric& metric = judged.metrics.emplace_back();
-      metric.metric = space_.metrics[m];
+      metric.metric = name;
       metric.difference = difference_of(published, best, metric.metric, true);
       add_ceiling(at(load, kOmniscient).values[m], published, metric);
     }
@@ -131,6 +136,10 @@ class Judge {
       metric.gap_closed = metric.difference.difference.mean / gap.mean;
   }
 
+  static void add_name(std::string& names, const MetricName& metric) {
+    names += (names.empty() ? "" : ", ") + metric.text;
+  }
+
   std::size_t metric_index(const TuneGoal& goal) const {
     return static_cast<std::size_t>(std::ranges::find(space_.metrics, goal.metric) -
                                     space_.metrics.begin());
@@ -143,9 +152,9 @@ class Judge {
       KnobWorth worth{.knob = changed[i]};
       for (const TuneGoal& goal : space_.goals) {
         const std::size_t m = metric_index(goal);
-        if (without.plan && is_finite(without.values[m]))
-          worth.by_goal.push_back(
-              difference_of(at(0, kBest).values[m], without.values[m], goal.metric, true));
+        const std::vector<double>& values = at(0, kBest).values[m];
+        if (without.plan && is_finite(without.values[m]) && is_finite(values))
+          worth.by_goal.push_back(difference_of(values, without.values[m], goal.metric, true));
       }
       if (worth.by_goal.size() == space_.goals.size()) out_.worth.push_back(std::move(worth));
     }
@@ -158,20 +167,34 @@ class Judge {
 
   /// The members of the search's front that no other one beats on fresh seeds either.
   void judge_front() {
+    std::vector<const SeedValues*> values;
+    std::vector<FrontMember> members;
     const std::size_t first = first_worth() + space_.changed(best()).size();
     for (std::size_t i = first; i < runs_.size(); ++i) {
+      if (!runs_[i].plan) continue;
       FrontMember member{.candidate = search_.front[i - first]};
       for (const TuneGoal& goal : space_.goals)
         member.goals.push_back(sim::estimate(runs_[i].values[metric_index(goal)]));
-      out_.front.push_back(std::move(member));
+      if (!std::ranges::all_of(member.goals, [](const auto& e) { return std::isfinite(e.mean); }))
+        continue;
+      values.push_back(&runs_[i].values);
+      members.push_back(std::move(member));
     }
+    for (const std::size_t i : front_of(entries(values)))
+      out_.front.push_back(std::move(members[i]));
   }
 
+  static std::optional<Gain> find_gain(const JudgedLoad& load, const TuneGoal& goal) {
+    const auto at = std::ranges::find(load.metrics, goal.metric, &JudgedMetric::metric);
+    if (at == load.metrics.end()) return std::nullopt;
+    return gain_of(at->difference, goal.metric);
+  }
+
+  /// Gains of the goals that have numbers.
   std::vector<Gain> gains(const JudgedLoad& load) const {
     std::vector<Gain> out;
     for (const TuneGoal& goal : space_.goals)
-      for (const JudgedMetric& metric : load.metrics)
-        if (metric.metric == goal.metric) out.push_back(gain_of(metric.difference, goal.metric));
+      if (const std::optional<Gain> gain = find_gain(load, goal)) out.push_back(*gain);
     return out;
   }
 
@@ -185,65 +208,130 @@ class Judge {
   }
 
   void decide_all() {
+    const JudgedLoad& given = out_.loads.front();
     std::vector<Gain> elsewhere;
-    for (std::size_t load = 1; load < out_.loads.size(); ++load)
-      for (const Gain& gain : gains(out_.loads[load])) elsewhere.push_back(gain);
-    out_.decision = decide(gains(out_.loads.front()), elsewhere, conditions_hold());
+    bool fails_elsewhere = false;
+    for (const JudgedLoad& load : std::span(out_.loads).subspan(1)) {
+      for (const Gain& gain : gains(load)) elsewhere.push_back(gain);
+      fails_elsewhere =
+          fails_elsewhere || (!load.best_lacks.empty() && load.published_lacks.empty());
+    }
+    if (!given.published_lacks.empty()) {
+      out_.decision = TuneDecision::kUndecided;
+      return;
+    }
+    if (search_.best != 0 && given.best_lacks.empty())
+      out_.decision = decide(gains(given), elsewhere, conditions_hold());
+    if (out_.decision == TuneDecision::kBetter && fails_elsewhere)
+      out_.decision = TuneDecision::kFragile;
+    if (out_.decision == TuneDecision::kNothing && is_small())
+      out_.decision = TuneDecision::kUndecided;
   }
 
-  static std::string gain_text(const Gain& gain) {
-    return percent_text(gain.percent, gain.low, gain.high);
+  /// Candidates with results, besides the published one.
+  std::size_t tried() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+               search_.candidates, [](const TuneCandidate& c) { return c.seeds() > 0; })) -
+           1;
+  }
+
+  /// Whether a better configuration may well exist that the search had no runs for.
+  bool is_small() const {
+    return tried() < least_candidates(space_) && search_.budget < least_budget(space_);
+  }
+
+  static std::string gain_text(const std::optional<Gain>& gain) {
+    if (!gain) return "no number";
+    return percent_text(gain->percent, gain->low, gain->high);
+  }
+
+  /// `ttft_ms.p90 +6.6 % [+4.0, +9.1]`, of every goal.
+  std::string gains_text(const JudgedLoad& load) const {
+    std::string text;
+    for (const TuneGoal& goal : space_.goals)
+      text +=
+          (text.empty() ? "" : " and ") + goal.metric.text + " " + gain_text(find_gain(load, goal));
+    return text;
   }
 
   std::string headline() const {
+    const JudgedLoad& given = out_.loads.front();
     const std::string seeds = fmt::format("{} fresh seeds", out_.seeds.size());
-    const std::size_t tried = search_.candidates.size() - 1;
-    if (search_.best == 0)
-      return fmt::format(
-          "Nothing beats your file: every one of the other {} candidates left the "
-          "race.",
-          tried);
-    std::string gained;
-    const std::vector<Gain> as_given = gains(out_.loads.front());
-    for (std::size_t g = 0; g < as_given.size(); ++g)
-      gained +=
-          (g > 0 ? " and of " : "") + space_.goals[g].metric.text + " " + gain_text(as_given[g]);
+    const std::string gained = gains_text(given);
     const std::size_t changes = space_.changed(best()).size();
-    const std::string what = fmt::format("{} change{} of {} knobs", changes,
-                                         changes == 1 ? "" : "s", space_.knobs.size());
+    const std::string what =
+        fmt::format("{} change{} of {} knobs beat{} your file", changes, changes == 1 ? "" : "s",
+                    space_.knobs.size(), changes == 1 ? "s" : "");
     switch (out_.decision) {
       case TuneDecision::kBetter:
-        return fmt::format("{} beat{} your file on {}: a gain of {}{}.", what,
-                           changes == 1 ? "s" : "", seeds, gained, elsewhere_text());
+        return fmt::format("{} on {}: a gain of {}{}.", what, seeds, gained, elsewhere_text());
       case TuneDecision::kFragile:
-        return fmt::format("{} beat{} your file on {} (a gain of {}), but not on every load{}.",
-                           what, changes == 1 ? "s" : "", seeds, gained, elsewhere_text());
-      case TuneDecision::kNothing: {
-        if (!conditions_hold())
-          return fmt::format(
-              "Nothing beats your file: the best of {} candidates breaks a condition "
-              "on {} (a gain of {}).",
-              tried, seeds, gained);
-        const bool sure = std::ranges::any_of(as_given, [](const Gain& g) { return g.low > 0; });
-        return fmt::format(
-            "Nothing beats your file by {}: the best of {} candidates gains {} on {}{}.",
-            sure ? "1 % or more" : "more than noise", tried, gained, seeds,
-            sure ? elsewhere_text() : std::string());
-      }
+        return fmt::format("{} on {} (a gain of {}), but not on every load{}.", what, seeds, gained,
+                           elsewhere_text());
+      case TuneDecision::kTrade:
+        return trade_text(seeds);
+      case TuneDecision::kNothing:
+        return nothing_text(seeds, gained);
       case TuneDecision::kUndecided:
         break;
     }
+    if (!given.published_lacks.empty())
+      return fmt::format("Undecided: your file has no {} in some run on {}.", given.published_lacks,
+                         seeds);
+    if (is_small())
+      return fmt::format(
+          "Undecided: the search was small. It tried {} candidates for {} knobs in {} of {} runs, "
+          "and none beat your file. Raise the budget to {} runs or more.",
+          tried(), space_.knobs.size(), search_.runs, search_.budget, least_budget(space_));
     return fmt::format(
         "Undecided: the best of {} candidates gains {} on {}. More fresh seeds would "
         "decide.",
-        tried, gained, seeds);
+        tried(), gained, seeds);
+  }
+
+  std::string trade_text(const std::string& seeds) const {
+    std::string text = fmt::format("No candidate beats your file in both goals: #{}", search_.best);
+    for (const TuneGoal& goal : space_.goals) {
+      const std::optional<Gain> gain = find_gain(out_.loads.front(), goal);
+      text += (&goal == &space_.goals.front() ? " " : " and ") +
+              std::string(gain && gain->high < 0 ? "loses " : "gains ") + goal.metric.text + " " +
+              gain_text(gain);
+    }
+    text += " on " + seeds + ". On the front:";
+    for (const FrontMember& member : out_.front)
+      text += fmt::format("{} #{}{}", &member == &out_.front.front() ? "" : ",", member.candidate,
+                          member.candidate == 0 ? " (your file)" : "");
+    return text + ".";
+  }
+
+  std::string nothing_text(const std::string& seeds, const std::string& gained) const {
+    const std::string& lacks = out_.loads.front().best_lacks;
+    if (search_.best == 0)
+      return fmt::format(
+          "Nothing beats your file: every one of the other {} candidates left the race.", tried());
+    if (!lacks.empty())
+      return fmt::format(
+          "Nothing beats your file: the best of {} candidates has no {} in some run on {}.",
+          tried(), lacks, seeds);
+    if (!conditions_hold())
+      return fmt::format(
+          "Nothing beats your file: the best of {} candidates breaks a condition on {} (a gain of "
+          "{}).",
+          tried(), seeds, gained);
+    const bool sure = std::ranges::any_of(gains(out_.loads.front()),
+                                          [](const Gain& gain) { return gain.low > 0; });
+    return fmt::format("Nothing beats your file by {}: the best of {} candidates gains {} on {}{}.",
+                       sure ? "1 % or more" : "more than noise", tried(), gained, seeds,
+                       sure ? elsewhere_text() : std::string());
   }
 
   std::string elsewhere_text() const {
     std::string text;
-    for (std::size_t load = 1; load < out_.loads.size(); ++load) {
-      const std::vector<Gain> all = gains(out_.loads[load]);
-      if (!all.empty()) text += "; " + out_.loads[load].load + ": " + gain_text(all.front());
+    for (const JudgedLoad& load : std::span(out_.loads).subspan(1)) {
+      if (!load.why_not.empty()) continue;
+      text += "; " + load.load + ": " +
+              (space_.goals.size() > 1 ? gains_text(load)
+                                       : gain_text(find_gain(load, space_.goals.front())));
     }
     return text;
   }
@@ -258,15 +346,17 @@ class Judge {
 }  // namespace
 
 std::string_view decision_name(TuneDecision decision) {
-  constexpr std::array<std::string_view, 4> kNames = {"better", "better only as given",
+  constexpr std::array<std::string_view, 5> kNames = {"better", "better only as given", "a trade",
                                                       "nothing better", "undecided"};
   return kNames[static_cast<std::size_t>(decision)];
 }
 
 Gain gain_of(const Difference& difference, const MetricName& metric) {
   const double sign = metric.direction == sim::Direction::kSmallerIsBetter ? -1 : 1;
+  // From zero there is no ratio: the new value counts as 100 %.
   const double base = std::abs(difference.base.mean);
-  const double scale = base > 0 ? 100 / base : 0;
+  const double whole = base > 0 ? base : std::abs(difference.changed.mean);
+  const double scale = whole > 0 ? 100 / whole : 0;
   sim::Interval interval{.low = scale * difference.difference.low(),
                          .high = scale * difference.difference.high()};
   if (difference.percent_interval) interval = *difference.percent_interval;
@@ -282,7 +372,7 @@ TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& 
   const auto is_worth_it = [&](const Gain& g) { return g.low > 0 && g.percent >= least; };
   const auto harms = [&](const Gain& g) { return g.high < 0 && g.percent <= -least; };
   bool better = false;
-  bool worse = !conditions_hold;
+  bool worse = false;
   bool undecided = false;
   for (const Gain& gain : as_given) {
     better = better || is_worth_it(gain) ||
@@ -290,7 +380,8 @@ TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& 
     worse = worse || gain.high < 0;
     undecided = undecided || (gain.low <= 0 && gain.high >= least);
   }
-  if (worse) return TuneDecision::kNothing;
+  if (!conditions_hold) return TuneDecision::kNothing;
+  if (worse) return better ? TuneDecision::kTrade : TuneDecision::kNothing;
   if (!better) return undecided ? TuneDecision::kUndecided : TuneDecision::kNothing;
   return std::ranges::any_of(elsewhere, harms) ? TuneDecision::kFragile : TuneDecision::kBetter;
 }

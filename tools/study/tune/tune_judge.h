@@ -30,6 +30,10 @@ struct JudgedLoad {
   std::string load = {};  ///< `as given`, `rates x 1.25`.
   std::vector<JudgedMetric> metrics = {};
   std::string why_not = {};  ///< Why this load cannot run; empty when it can.
+  /// Goals and conditions without a number in some run of the published or the best configuration,
+  /// as text; they are not among `metrics`.
+  std::string published_lacks = {};
+  std::string best_lacks = {};
 };
 
 /// What one change of the best configuration is worth.
@@ -47,11 +51,12 @@ struct FrontMember {
 enum class TuneDecision {
   kBetter,     ///< Better on fresh seeds, by kLeastGain or more on some load, and on none worse.
   kFragile,    ///< Better on fresh seeds, and worse on another load.
+  kTrade,      ///< With two goals: better in one, and worse in the other.
   kNothing,    ///< No gain of kLeastGain or more on any load, or none beyond chance.
-  kUndecided,  ///< The interval holds both no gain and a gain of kLeastGain.
+  kUndecided,  ///< The interval holds both no gain and a gain of kLeastGain, or few candidates.
 };
 
-/// `better`, `better only as given`, `nothing better`, `undecided`.
+/// `better`, `better only as given`, `a trade`, `nothing better`, `undecided`.
 std::string_view decision_name(TuneDecision decision);
 
 /// Gains below this share are not worth a change, however sure they are.

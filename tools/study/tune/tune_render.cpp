@@ -23,6 +23,11 @@ const TuneCandidate& best_of(const TuneReport& report) {
   return report.search.candidates[report.search.best];
 }
 
+/// `best`, or the number of the judged candidate when the best one is the published one.
+std::string judged_name(const TuneReport& report) {
+  return deploys_best(report) ? "best" : fmt::format("#{}", report.search.best);
+}
+
 std::string value_text(const Assignment& a) {
   return a.value->is_scalar() ? a.value->text() : flow_text(*a.value);
 }
@@ -62,9 +67,7 @@ std::string gain_text(const Gain& gain) {
 bool is_shown(const TuneReport& report, const JudgedMetric& metric, bool as_given) {
   const Difference& d = metric.difference;
   if (d.base.mean == 0 && d.changed.mean == 0) return false;
-  const auto is_this = [&](const auto& item) { return item.metric == metric.metric; };
-  return as_given || std::ranges::any_of(report.space.goals, is_this) ||
-         std::ranges::any_of(report.search.conditions, is_this);
+  return as_given || decides(report.space, report.search, metric.metric);
 }
 
 /// What a knob's change is worth: the loss when it is taken back.
@@ -79,14 +82,28 @@ const KnobWorth* find_worth(const TuneJudgement& judgement, std::size_t knob) {
 }
 
 std::string judged_table(const TuneReport& report) {
+  const bool has_candidate = report.search.best != 0;
   TextTable table(2);
-  table.add_row({"load", "metric", "published", "best", "gain, %", "omniscient", "gap closed, %"});
+  // Without a candidate its columns are empty.
+  const auto add_row = [&](std::vector<std::string> row) {
+    if (!has_candidate) {
+      row.erase(row.begin() + 3, row.begin() + 5);
+      row.pop_back();
+    }
+    table.add_row(row);
+  };
+  add_row({"load", "metric", "published", judged_name(report), "gain, %", "omniscient",
+           "gap closed, %"});
   for (const JudgedLoad& load : report.judgement.loads) {
     if (!load.why_not.empty()) table.add_row({load.load, "cannot run: " + load.why_not});
+    for (const auto& [name, lacks] :
+         {std::pair("published", load.published_lacks), std::pair("best", load.best_lacks)})
+      if (!lacks.empty())
+        table.add_row({load.load, fmt::format("no number in some run of {}: {}", name, lacks)});
     bool first = true;
     for (const JudgedMetric& metric : load.metrics) {
       if (!is_shown(report, metric, &load == &report.judgement.loads.front())) continue;
-      table.add_row(
+      add_row(
           {first ? load.load : "", metric.metric.text, estimate_text(metric.difference.base),
            estimate_text(metric.difference.changed),
            gain_text(gain_of(metric.difference, metric.metric)),
@@ -100,18 +117,26 @@ std::string judged_table(const TuneReport& report) {
 
 std::string knobs_table(const TuneReport& report) {
   TextTable table(1);
-  std::vector<std::string> head = {"knob", "published", "best"};
-  for (const TuneGoal& goal : report.space.goals) head.push_back("worth, % of " + goal.metric.text);
+  const bool has_candidate = report.search.best != 0;
+  std::vector<std::string> head = {"knob", "published"};
+  if (has_candidate) {
+    head.push_back(judged_name(report));
+    for (const TuneGoal& goal : report.space.goals)
+      head.push_back("worth, % of " + goal.metric.text);
+  }
   head.push_back("tried");
   table.add_row(head);
   for (std::size_t k = 0; k < report.space.knobs.size(); ++k) {
     const Knob& knob = report.space.knobs[k];
     const std::string& published = knob.values[knob.published].text;
     const std::string& best = knob.values[best_of(report).choice[k]].text;
-    std::vector<std::string> row = {knob.name, published, best == published ? "=" : best};
-    const KnobWorth* const worth = find_worth(report.judgement, k);
-    for (std::size_t g = 0; g < report.space.goals.size(); ++g)
-      row.push_back(worth == nullptr ? "" : gain_text(worth_of(*worth, report.space, g)));
+    std::vector<std::string> row = {knob.name, published};
+    if (has_candidate) {
+      row.push_back(best == published ? "=" : best);
+      const KnobWorth* const worth = find_worth(report.judgement, k);
+      for (std::size_t g = 0; g < report.space.goals.size(); ++g)
+        row.push_back(worth == nullptr ? "" : gain_text(worth_of(*worth, report.space, g)));
+    }
     row.push_back(knob.ordered ? knob.values.front().text + " to " + knob.values.back().text
                                : fmt::format("{} values", knob.values.size()));
     table.add_row(row);
@@ -151,20 +176,41 @@ std::string front_table(const TuneReport& report) {
   return table.str();
 }
 
+/// Whether a metric is 0 in some run of the search, and not in all.
+bool is_zero_in_some_run(const TuneReport& report, std::size_t m) {
+  std::size_t runs = 0;
+  std::size_t zeros = 0;
+  for (const TuneCandidate& candidate : report.search.candidates) {
+    if (candidate.values.empty()) continue;
+    runs += candidate.seeds();
+    zeros += static_cast<std::size_t>(std::ranges::count(candidate.values[m], 0.0));
+  }
+  return zeros > 0 && zeros < runs;
+}
+
 std::string how_text(const TuneReport& report) {
   const TuneConfig& config = report.space.config;
   std::string conditions;
   for (const Condition& c : report.search.conditions)
     conditions += (conditions.empty() ? "" : ", ") + c.text;
+  std::string with_zeros;
+  for (std::size_t m = 0; m < report.space.metrics.size(); ++m)
+    if (const MetricName& metric = report.space.metrics[m];
+        decides(report.space, report.search, metric) && is_ratio_metric(metric) &&
+        is_zero_in_some_run(report, m))
+      with_zeros += (with_zeros.empty() ? "" : ", ") + metric.text;
+  if (!with_zeros.empty())
+    with_zeros = "Where " + with_zeros + " is 0 in a run, differences are compared, not ratios. ";
   return fmt::format(
-      "{} candidates in {} runs, then {} runs to judge. A candidate left the race when a one-sided "
+      "{} candidates in {} of {} runs, then {} runs to judge. A candidate left the race when a "
+      "one-sided "
       "paired t-test at {:.3g} %, divided by the number of comparisons (Bonferroni), said that it "
-      "was worse than the best one{}. Gains count on seeds {} to {}, which the search has not "
+      "was worse than the best one{}. {}Gains count on seeds {} to {}, which the search has not "
       "seen; "
       "intervals are 95 %.\n",
-      report.search.candidates.size(), report.search.runs, report.judgement.runs,
-      100 * (1 - config.confidence),
-      conditions.empty() ? "" : " or that it broke a condition (" + conditions + ")",
+      report.search.candidates.size(), report.search.runs, report.search.budget,
+      report.judgement.runs, 100 * (1 - config.confidence),
+      conditions.empty() ? "" : " or that it broke a condition (" + conditions + ")", with_zeros,
       report.judgement.seeds.front(), report.judgement.seeds.back());
 }
 
@@ -189,7 +235,9 @@ void write_knobs(JsonWriter& json, const TuneReport& report) {
     const Knob& knob = report.space.knobs[k];
     json.begin_object().member("name", knob.name);
     json.member("published", knob.values[knob.published].text);
-    json.member("best", knob.values[best_of(report).choice[k]].text);
+    const std::string& candidate = knob.values[best_of(report).choice[k]].text;
+    json.member("best", deploys_best(report) ? candidate : knob.values[knob.published].text);
+    json.member("candidate", candidate);
     json.member("ordered", knob.ordered).key("range").begin_array();
     for (const KnobValue& value : knob.values) json.value(value.text);
     json.end_array().key("worth");
@@ -322,6 +370,7 @@ std::string deployed_flags(const TuneReport& report) {
 
 std::vector<std::string> best_sets(const TuneReport& report) {
   std::vector<std::string> out;
+  if (report.judgement.decision == TuneDecision::kNothing) return out;
   const bool whole = report.space.picker && !report.space.picker->is_bare;
   bool in_document = false;
   for (const Assignment& a : report.space.assignments(best_of(report).choice)) {
@@ -349,8 +398,9 @@ std::string render_tune_text(const TuneReport& report) {
   if (!report.judgement.no_omniscient.empty())
     text += "There is no omniscient ceiling: " + report.judgement.no_omniscient + ".\n";
   const std::vector<std::string> sets = best_sets(report);
-  if (report.search.best != 0 && !sets.empty()) {
-    text += "To repeat the best configuration:";
+  if (!sets.empty()) {
+    text += "To repeat " + (deploys_best(report) ? "the best configuration" : judged_name(report)) +
+            ":";
     for (const std::string& set : sets) text += " --set " + shell_word(set);
     text += "\n";
   }
@@ -372,7 +422,8 @@ std::string render_tune_json(const TuneReport& report) {
   json.member("judgement_runs", static_cast<std::int64_t>(report.judgement.runs));
   json.key("verdict").begin_object().member("headline", report.judgement.headline);
   json.member("decision", decision_name(report.judgement.decision)).end_object();
-  json.member("best", static_cast<std::int64_t>(report.search.best));
+  const auto candidate = static_cast<std::int64_t>(report.search.best);
+  json.member("best", deploys_best(report) ? candidate : 0).member("candidate", candidate);
   write_knobs(json, report);
   write_race(json, report);
   write_candidates(json, report);
