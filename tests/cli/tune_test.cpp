@@ -209,6 +209,23 @@ TEST_F(Tune, ATradeSaysWhatIsGainedAndWhatIsLost) {
   EXPECT_EQ(found["set"], Json({"cluster.pools[a].engine.max_num_seqs=4"}));
 }
 
+// The best one is made simpler after the race, so it is no member of the race's front.
+TEST_F(Tune, NoMemberOfTheFrontIsWorseThanTheBestInBothGoals) {
+  const Json found = tuned(
+      {std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/question.yaml", "--variant",
+       "prefix-aware", "--budget", "300", "--fresh-seeds", "10", "--set", "workload.rate_scale=1.5",
+       "--goal", "minimise ttft_ms.p90", "--goal", "minimise tpot_ms.mean"},
+      0);
+  ASSERT_FALSE(found["front"].empty());
+  for (const Json& member : found["front"]) {
+    bool is_worse = true;
+    for (std::size_t g = 0; g < 2; ++g)
+      is_worse = is_worse && member["metrics"][found["judged"][g]["metric"]]["mean"] >
+                                 found["judged"][g]["best"];
+    EXPECT_FALSE(is_worse) << member;
+  }
+}
+
 // Every answer has one token or two, so some runs have no time per output token.
 TEST_F(Tune, NamesAGoalWithoutANumber) {
   const std::string file =

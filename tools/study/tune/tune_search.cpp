@@ -62,6 +62,10 @@ class Search {
     limit_ = budget;
     choose_best();
     simplify();
+    // The judgement finds out whether the best one, made simpler, is on the front.
+    std::vector<std::size_t>& front = result_.front;
+    if (!front.empty() && std::ranges::find(front, result_.best) == front.end())
+      front.insert(front.begin(), result_.best);
     return std::move(result_);
   }
 
