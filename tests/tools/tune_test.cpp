@@ -382,6 +382,18 @@ TEST_F(TuneFile, LargeRunsGetFewerByDefault) {
             792U);
 }
 
+TEST_F(TuneFile, APoolWithAnOddNameIsChosenByItsIndex) {
+  std::string text = base();
+  text.replace(text.find("name: a"), 7, "name: \"a]b\"");
+  Diagnostics diagnostics;
+  const TuneSpace space = load_tune(
+      {.path = write("s.yaml", text + "routing: {balancer: round-robin}\n")}, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors());
+  ASSERT_FALSE(space.knobs.empty());
+  EXPECT_EQ(space.knobs[0].values.front().assignments.front().path,
+            "cluster.pools[0].engine.max_num_seqs");
+}
+
 TEST_F(TuneFile, EnginesAndBalancersHaveKnobsByThemselves) {
   write("s.yaml", base() + "routing: {balancer: smg-cache-aware}\n");
   Diagnostics diagnostics;

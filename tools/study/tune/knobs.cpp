@@ -121,6 +121,19 @@ Knob path_knob(std::string name, const std::vector<std::string>& paths,
   return finish_knob(std::move(name), std::move(values), published);
 }
 
+/// Whether a list element can be chosen by this name in a key path, as `[name]`.
+bool leads_by_name(const std::string& name) {
+  return !name.empty() && name.find_first_of("[]=") == std::string::npos && !as_number(name);
+}
+
+/// `cluster.pools[NAME].`, or with the pool's index where its name cannot stand there.
+std::string in_pool(const KnobSource& source, const std::string& name) {
+  const auto at = std::ranges::find(source.plan.pools, name,
+                                    [](const sim::ResolvedPool& p) { return p.config.name; });
+  const std::string index = std::to_string(at - source.plan.pools.begin());
+  return "cluster.pools[" + (leads_by_name(name) ? name : index) + "].";
+}
+
 std::string in_picker(const std::string& path) { return std::string(kPickerPath) + "." + path; }
 
 /// A scorer of a profile.
@@ -217,8 +230,7 @@ class PickerReader {
       const std::string name = element != nullptr ? name_of(*element) : "";
       std::vector<PathStep> by_name = so_far;
       by_name.back() = {.key = name, .in_brackets = true, .index = std::nullopt};
-      const bool leads = !name.empty() && name.find_first_of("[]=") == std::string::npos &&
-                         !as_number(name) && node_at(root_, by_name) == element;
+      const bool leads = leads_by_name(name) && node_at(root_, by_name) == element;
       out += "[" + (leads ? name : step.key) + "]";
     }
     return out;
@@ -335,7 +347,7 @@ void add_balancer_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
 void add_engine_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
   for (const sim::ResolvedPool& pool : source.plan.pools) {
     const std::string of = source.plan.pools.size() > 1 ? " of " + pool.config.name : "";
-    const std::string path = "cluster.pools[" + pool.config.name + "].engine.";
+    const std::string path = in_pool(source, pool.config.name) + "engine.";
     knobs.push_back(path_knob("max_num_seqs" + of, {path + "max_num_seqs"}, texts_of(kSequences),
                               std::to_string(pool.rules.max_num_seqs)));
     knobs.push_back(path_knob("max_num_batched_tokens" + of, {path + "max_num_batched_tokens"},
@@ -349,15 +361,15 @@ std::int64_t gpus_of(const sim::PoolConfig& pool) {
 }
 
 /// All ways to share the GPUs of two pools. One of them may be as it is.
-Knob split_knob(const sim::PoolConfig& a, const sim::PoolConfig& b) {
+Knob split_knob(const KnobSource& source, const sim::PoolConfig& a, const sim::PoolConfig& b) {
   const std::int64_t total = a.replicas * gpus_of(a) + b.replicas * gpus_of(b);
   std::vector<KnobValue> values;
   for (std::int64_t n = 1; n * gpus_of(a) < total; ++n) {
     const std::int64_t rest = total - n * gpus_of(a);
     if (rest % gpus_of(b) != 0) continue;
     const std::int64_t m = rest / gpus_of(b);
-    const auto replicas = [](const sim::PoolConfig& pool, std::int64_t count) {
-      return make_assignment("cluster.pools[" + pool.name + "].replicas", std::to_string(count));
+    const auto replicas = [&](const sim::PoolConfig& pool, std::int64_t count) {
+      return make_assignment(in_pool(source, pool.name) + "replicas", std::to_string(count));
     };
     values.push_back({.text = std::to_string(n) + ":" + std::to_string(m),
                       .assignments = {replicas(a, n), replicas(b, m)}});
@@ -386,7 +398,8 @@ void add_split_knob(const KnobSource& source, std::vector<Knob>& knobs) {
     if (own != nullptr) return;  // Which of the two is not for us to say.
     own = &pool.config;
   }
-  if (prefill != nullptr && decode != nullptr) knobs.push_back(split_knob(*prefill, *decode));
+  if (prefill != nullptr && decode != nullptr)
+    knobs.push_back(split_knob(source, *prefill, *decode));
 }
 
 /// Turns an entry of a tune file into a knob.
@@ -550,7 +563,7 @@ class KnobReader {
                     "is no pool of the scenario (got " + printable(config_.split[i]) + ")",
                     did_you_mean(config_.split[i], names));
     }
-    return split_knob(*pools[0], *pools[1]);
+    return split_knob(source_, *pools[0], *pools[1]);
   }
 
   std::optional<Knob> no_document(const std::string& key) {
