@@ -44,8 +44,11 @@ std::string percent_text(double percent, std::optional<double> low, std::optiona
 std::string joined(const std::vector<std::string>& texts, std::string_view last_word) {
   std::string text;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (i > 0) text += i + 1 == texts.size() ? " " + std::string(last_word) + " " : ", ";
-    text += texts[i];
+    if (i > 0 && i + 1 == texts.size())
+      text.append(" ").append(last_word).append(" ");
+    else if (i > 0)
+      text.append(", ");
+    text.append(texts[i]);
   }
   return text;
 }
