@@ -1,9 +1,10 @@
 """Measures what published sources leave open: decode attention, experts, products, and copies beside compute.
 
-Usage: kernels.py FOLDER [beside,decode,groups,experts,products]. Writes one CSV file per section; the README of
+Usage: kernels.py FOLDER [beside,decode,groups,fa3,experts,products]. Writes one CSV file per section; the README of
 scenarios/measured/gpu_kernels explains them. Needs PyTorch with CUDA and Triton (2.11 and 3.6 made those files) and
-takes three minutes. Attention and experts are first checked against plain products. A time is the median of several
-replays of a CUDA graph, so launches from Python do not count.
+takes three minutes. Section fa3 wants FA3=PATH, the _vllm_fa3_C.abi3.so of a vLLM wheel (0.24.0). Attention and
+experts are first checked against plain products. A time is the median of several replays of a CUDA graph, so launches
+from Python do not count.
 """
 import csv
 import os
@@ -220,6 +221,28 @@ def decode_section():
         del a
 
 
+def shared_case(a, batch, readers, prefix, own):
+    """Sequences in random order, `readers` of them on each prefix; returns the case and its distinct tokens."""
+    lengths = [prefix + o for o in own]
+    order = torch.randperm(a.pages, device="cuda").int()
+    t = torch.zeros(batch, (max(lengths) + 15) // 16, device="cuda", dtype=torch.int32)
+    group = torch.randperm(batch) // readers
+    heads, at = {}, 0
+    for i in range(batch):
+        p = prefix // 16
+        g = int(group[i])
+        if g not in heads:
+            heads[g] = order[at:at + p]
+            at += p
+        t[i, :p] = heads[g]
+        rest = (lengths[i] + 15) // 16 - p
+        t[i, p:p + rest] = order[at:at + rest]
+        at += rest
+    assert at <= a.pages, at
+    q = torch.randn(batch, a.h, a.d, device="cuda", dtype=torch.bfloat16)
+    return (q, t, torch.tensor(lengths, device="cuda", dtype=torch.int32)), len(heads) * prefix + sum(own)
+
+
 def groups_section():
     row = table("decode_attention_groups", ["heads", "kv_heads", "head_dim", "batch", "readers", "prefix", "own_tokens",
                                             "kernel", "unshared_us", "shared_us", "all_tokens", "unique_tokens",
@@ -230,26 +253,6 @@ def groups_section():
         x = a.run(case, 4, True, buffers=a.buffers(3, 4)).float()
         y = a.run(case, 1, False, tile=128, buffers=a.buffers(3, 1), reverse=True, warps=8).float()
         assert (x - y).norm() / x.norm() < 2e-2
-        def case(batch, readers, prefix, own, share):
-            lengths = [prefix + o for o in own]
-            per = (max(lengths) + 15) // 16
-            order = torch.randperm(a.pages, device="cuda").int()
-            t = torch.zeros(batch, per, device="cuda", dtype=torch.int32)
-            group = torch.randperm(batch) // readers
-            heads, at = {}, 0
-            for i in range(batch):
-                p = prefix // 16
-                g = int(group[i]) if share else ("alone", i)
-                if g not in heads:
-                    heads[g] = order[at:at + p]
-                    at += p
-                t[i, :p] = heads[g]
-                rest = (lengths[i] + 15) // 16 - p
-                t[i, p:p + rest] = order[at:at + rest]
-                at += rest
-            assert at <= a.pages, at
-            q = torch.randn(batch, 32, 128, device="cuda", dtype=torch.bfloat16)
-            return (q, t, torch.tensor(lengths, device="cuda", dtype=torch.int32)), len(heads) * prefix + sum(own)
         for batch in (32, 48):
             own = [int(v) for v in torch.randint(100, 2100, (batch,))]
             for prefix in (2048, 4096, 6000 // 16 * 16, 8192, 12288, 16000, 24000):
@@ -266,14 +269,81 @@ def groups_section():
                     def us(c):
                         return graph_us([lambda: a.run(c, k["splits"], False, tile=k["tile"], buffers=buf,
                                                        reverse=k["reverse"], warps=k["warps"])], rounds=5, target_ms=5)
-                    plain = us(case(batch, 1, prefix, own, False)[0])
+                    plain = us(shared_case(a, batch, 1, prefix, own)[0])
                     for readers in (2, 4, 8, batch):
-                        c, unique = case(batch, readers, prefix, own, True)
+                        c, unique = shared_case(a, batch, readers, prefix, own)
                         t = us(c)
                         price = 1 - (plain - t) / (plain * (total - unique) / total)
                         row(32, kv, 128, batch, readers, prefix, sum(own) // batch, name, plain, t, total, unique,
                             price)
         say("groups", kv, "done")
+        del a
+        torch.cuda.empty_cache()
+
+
+class FlashAttention3(Decode):
+    """The same with vLLM's own kernel, scheduled as its FlashAttention backend does inside CUDA graphs."""
+
+    MAX_SPLITS = 32  # flash_attn_max_num_splits_for_cuda_graph
+
+    def __init__(self, *shape):
+        super().__init__(*shape)
+        self.plans, self.starts = {}, {}
+
+    def run(self, case, splits=None, batch_first=None, **_):
+        q, t, length = case
+        batch, longest = q.shape[0], t.shape[1] * self.PAGE
+        ops = torch.ops._vllm_fa3_C
+        start = self.starts.setdefault(batch, torch.arange(batch + 1, device="cuda", dtype=torch.int32))
+        key = t.data_ptr()
+        if key not in self.plans:
+            self.plans[key] = ops.get_scheduler_metadata(
+                batch, 1, longest, self.h, self.hkv, self.d, self.d, torch.bfloat16, length, start, None, None, None,
+                None, self.PAGE, 0, True, -1, -1, False, self.MAX_SPLITS, None, 0)
+        k = self.k.view(self.pages, self.PAGE, self.hkv, self.d)
+        v = self.v.view(self.pages, self.PAGE, self.hkv, self.d)
+        out = torch.empty_like(q)
+        none = [None] * 8  # No batch index, padding, rotary embedding and scales.
+        rest = [self.d ** -0.5, True, -1, -1, 0.0, True, self.plans[key], self.MAX_SPLITS, None, 0, None, 1, 0, None]
+        out, *_ = ops.fwd(q, k, v, None, None, None, out, start, None, None, None, length, 1, longest, t, *none, *rest)
+        return out
+
+
+def fa3_section():
+    torch.ops.load_library(os.environ["FA3"])
+    shape = ["heads", "kv_heads", "head_dim", "batch"]
+    alone = table("flash_attention", [*shape, "context", "us", "kv_bytes", "gb_per_s"])
+    row = table("flash_attention_groups", [*shape, "readers", "prefix", "own_tokens", "kernel", "unshared_us",
+                                           "shared_us", "all_tokens", "unique_tokens", "price_of_shared"])
+    for heads, kv, dim in ((32, 4, 128), (32, 8, 128), (64, 8, 64)):
+        a = FlashAttention3(heads, kv, dim, 2_400_000 if kv * dim == 512 else 1_300_000)
+        say("fa3", heads, kv, dim, "error", a.check())
+        for batch in (1, 2, 4, 8, 16, 32, 64):
+            for context in (1024, 4096, 8192, 16384, 32768, 65536):
+                if batch * context > 1_100_000:
+                    continue
+                size = batch * context * kv * dim * 4
+                cases = [a.case(batch, context, 0) for _ in range(1 if size > 200e6 else 4)]
+                us = graph_us([lambda c=c: a.run(c) for c in cases], rounds=5, target_ms=4)
+                alone(heads, kv, dim, batch, context, us, size, size / us / 1e3)
+                a.plans.clear()
+        for batch in (32, 48):
+            own = [int(v) for v in torch.randint(100, 2100, (batch,))]
+            for prefix in (2048, 4096, 6000, 8192, 12288, 16000, 24000):
+                total = batch * prefix + sum(own)
+                if total > 1_250_000:
+                    continue
+                plain = None
+                for readers in (1, 2, 4, 8, batch):
+                    c, unique = shared_case(a, batch, readers, prefix, own)
+                    t = graph_us([lambda: a.run(c)], rounds=5, target_ms=5)
+                    a.plans.clear()
+                    if readers == 1:
+                        plain = t
+                        continue
+                    row(heads, kv, dim, batch, readers, prefix, sum(own) // batch, "FlashAttention 3", plain, t, total,
+                        unique, 1 - (plain - t) / (plain * (total - unique) / total))
+        say("fa3", heads, kv, dim, "done")
         del a
         torch.cuda.empty_cache()
 
