@@ -306,7 +306,7 @@ TEST_F(Init, AResultNamesTheModelAndNothingInventedIsMeasured) {
   EXPECT_NE(scenario().find("    model: Qwen/Qwen3-8B   # assumed: the load names it\n"),
             std::string::npos);
   EXPECT_EQ(scenario().find("measured:"), std::string::npos) << scenario();
-  EXPECT_NE(alone.errors.find("not used: r.json: its latencies, because no file says"),
+  EXPECT_NE(alone.errors.find("not used: r.json: its latencies. The files do not tell"),
             std::string::npos)
       << alone.errors;
   // The user's servers behind the only router of the files can be what was measured.
@@ -335,6 +335,21 @@ TEST_F(Init, AResultNamesTheModelAndNothingInventedIsMeasured) {
   EXPECT_NE(scenario().find("    model: Qwen3-32B   # assumed: the catalogue has no acme/secret\n"),
             std::string::npos)
       << scenario();
+}
+
+TEST_F(Init, AResultOfAnotherModelIsNotMeasured) {
+  std::string other = kBenchResult;
+  other.replace(other.find("Qwen3-8B"), 8, "Qwen3-32B");
+  write("r.json", other);
+  write("deployment.yaml", deployment());
+  write("epp.yaml", kPicker);
+  const Result made = init({"deployment.yaml", "epp.yaml", "r.json"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_EQ(scenario().find("measured:"), std::string::npos) << scenario();
+  EXPECT_NE(made.errors.find("not used: r.json: its latencies. It measured Qwen/Qwen3-32B, and the "
+                             "servers run Qwen/Qwen3-8B\n"),
+            std::string::npos)
+      << made.errors;
 }
 
 TEST_F(Init, TheAssumedLoadIsForTheAssumedServers) {

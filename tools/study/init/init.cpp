@@ -12,6 +12,7 @@
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/inference_perf_yaml.h"
+#include "tools/ingest/scenario_yaml.h"
 #include "tools/study/init/user_file.h"
 
 namespace routesim::tools {
@@ -393,14 +394,35 @@ class Draft {
     const std::string path = path_of(*loads_.front());
     if (servers_.empty() || routers_.size() + (own_ != nullptr ? 1 : 0) != 1) {
       out_.unused.push_back(path +
-                            ": its latencies, because no file says which servers and router "
-                            "it measured; `measured: {csv: FILE, policy: NAME}` in a "
-                            "variant does");
+                            ": its latencies. The files do not tell which router and servers it "
+                            "measured: add `measured: {csv: FILE, policy: NAME}` to that variant");
+      return;
+    }
+    if (const std::string other = other_model(model_of_load()); !other.empty()) {
+      out_.unused.push_back(path + ": its latencies. It measured " + printable(model_of_load()) +
+                            ", and the servers run " + other);
       return;
     }
     line(2, "measured:");
     line(4, "csv: " + yaml(path));
     assume(4, "policy: " + yaml(variant), "no other router is in the files");
+  }
+
+  /// The first model of the servers when none of them runs `model`; empty otherwise. As in
+  /// `routesim validate`, a name that the catalogue does not know may stand for any model.
+  std::string other_model(const std::string& model) const {
+    Diagnostics ignored;  // The scenario is checked when it is complete.
+    const LoadedScenario read =
+        load_scenario({.path = request_.output, .text = out_.text}, ignored);
+    const models::ModelSpec* const measured = builtin_catalogue().find_model(model);
+    std::string other;
+    for (const LoadedVariant& variant : read.variants)
+      for (const auto& pool : variant.scenario.cluster.pools) {
+        const models::ModelSpec* const served = builtin_catalogue().find_model(pool.model);
+        if (measured == nullptr || served == nullptr || served == measured) return {};
+        if (other.empty()) other = printable(pool.model);
+      }
+    return other;
   }
 
   const InitRequest& request_;
