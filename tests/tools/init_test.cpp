@@ -278,10 +278,11 @@ TEST_F(Init, EveryKindOfLoadIsTold) {
       {"t.jsonl", "{\"timestamp\": 0, \"input_length\": 64, \"output_length\": 8}\n",
        "  trace:\n    file: t.jsonl\n"},
       {"r.json",
-       "{\"completed\": 10, \"num_prompts\": 10, \"request_rate\": \"inf\", \"max_concurrency\": "
-       "4, "
+       "{\"completed\": 10, \"num_prompts\": 10, \"request_rate\": \"inf\", \"burstiness\": 0.5, "
+       "\"max_concurrency\": 4, "
        "\"total_input_tokens\": 1000, \"total_output_tokens\": 200, \"mean_ttft_ms\": 40}\n",
-       "    request_rate: .inf\n    max_concurrency: 4\n    dataset_name: random   # assumed: the "
+       "    request_rate: .inf\n    burstiness: 0.5\n    max_concurrency: 4\n    dataset_name: "
+       "random   # assumed: the "
        "file does not name it\n    random: {input_len: 100, output_len: 20}   # assumed: "}};
   for (const auto& [name, text, expected] : loads) {
     write(name, text);
@@ -350,6 +351,20 @@ TEST_F(Init, AResultOfAnotherModelIsNotMeasured) {
                              "servers run Qwen/Qwen3-8B\n"),
             std::string::npos)
       << made.errors;
+}
+
+TEST_F(Init, ErrorsOfAResultPointAtTheResult) {
+  write("deployment.yaml", deployment());
+  write("r.json",
+        "{\"completed\": 0, \"request_rate\": \"fast\",\n \"total_input_tokens\": 1000, "
+        "\"total_output_tokens\": 200}\n");
+  const Result made = init({"deployment.yaml", "r.json"});
+  EXPECT_EQ(made.code, ExitCode::kInvalid);
+  EXPECT_EQ(made.errors,
+            "r.json:1:1: error: num_prompts: is missing from the result\n"
+            "  hint: write the load as a file of vllm bench serve, and name that\n"
+            "r.json:1:15: error: completed: must be a number above 0 (got 0)\n"
+            "r.json:1:34: error: request_rate: must be a number above 0 (got text \"fast\")\n");
 }
 
 TEST_F(Init, TheAssumedLoadIsForTheAssumedServers) {

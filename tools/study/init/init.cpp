@@ -216,17 +216,34 @@ class Draft {
     }
   }
 
+  /// The number as YAML; empty, maybe with an error in the user's file, when there is none.
+  std::string number_of_result(const ConfigNode& result, const char* key, bool is_required) {
+    const ConfigNode* node = result.child(key);
+    if (node == nullptr || node->is_null()) {
+      if (is_required)
+        diagnostics_.error(result.where(), key, "is missing from the result",
+                           "write the load as a file of vllm bench serve, and name that");
+      return {};
+    }
+    if (node->text() == "inf") return ".inf";
+    if (number_at(result, key) > 0) return node->text();
+    diagnostics_.error(node->where(), key, "must be a number above 0 (" + got(*node) + ")");
+    return {};
+  }
+
   /// Means of the run that a result file of `vllm bench serve` is about.
   void write_benchmark(const UserFile& file) {
     const ConfigNode& result = *file.root;
+    for (const char* key : {"completed", "total_input_tokens", "total_output_tokens"})
+      (void)number_of_result(result, key, true);
     const double done = std::max(1.0, number_at(result, "completed"));
     const std::string why = "the totals of " + printable(path_of(file)) + " say the means only";
     line(2, "vllm_bench:");
-    line(4, "num_prompts: " + yaml(text_at(result, "num_prompts")));
-    const std::string rate = text_at(result, "request_rate");
-    line(4, "request_rate: " + (rate == "inf" || rate.empty() ? ".inf" : yaml(rate)));
-    if (number_at(result, "max_concurrency") > 0)
-      line(4, "max_concurrency: " + yaml(text_at(result, "max_concurrency")));
+    for (const char* key : {"num_prompts", "request_rate", "burstiness", "max_concurrency"}) {
+      const bool is_required = std::string_view(key) == "num_prompts";
+      if (const std::string number = number_of_result(result, key, is_required); !number.empty())
+        line(4, std::string(key) + ": " + number);
+    }
     assume(4, "dataset_name: random", "the file does not name it");
     assume(4,
            fmt::format("random: {{input_len: {:.0f}, output_len: {:.0f}}}",
