@@ -469,6 +469,22 @@ TEST_F(Init, AKustomizeFolderIsServersAndItsConfigMapTheRouter) {
             "cluster.pools[0].replicas 5 k8s/kustomization.yaml:2:32");
 }
 
+TEST_F(Init, WhatAKustomizationDoesNotListIsNamed) {
+  write("k8s/kustomization.yaml", "resources: [deployment.yaml]\npatches: [{path: patch.yaml}]\n");
+  write("k8s/deployment.yaml", deployment());
+  write("k8s/patch.yaml", "kind: Deployment\nmetadata: {name: qwen}\nspec: {replicas: 3}\n");
+  write("k8s/extra.yaml", deployment({}, "extra"));
+  write("k8s/notes.txt", "Ask the team.\n");
+  write("k8s/load.yaml", kLoad);
+  const Result made = init({"k8s"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(scenario().find("  inference_perf: k8s/load.yaml\n"), std::string::npos);
+  EXPECT_NE(made.errors.find(
+                "not used: k8s/extra.yaml, k8s/notes.txt: not listed in kustomization.yaml\n"),
+            std::string::npos)
+      << made.errors;
+}
+
 TEST_F(Init, AFolderIsReadFileByFileAndWhatIsNotUsedIsNamed) {
   write("all/deployment.yaml", deployment());
   write("all/load.yaml", kLoad);
@@ -476,8 +492,18 @@ TEST_F(Init, AFolderIsReadFileByFileAndWhatIsNotUsedIsNamed) {
   write("all/service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n");
   const Result made = init({"all"});
   ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
-  EXPECT_NE(made.errors.find("not used: all/notes.txt, all/service.yaml"), std::string::npos)
+  EXPECT_NE(made.errors.find("not used: all/notes.txt, all/service.yaml: neither"),
+            std::string::npos)
       << made.errors;
+  EXPECT_EQ(made.errors.find("folder"), std::string::npos) << made.errors;
+  write("all/router/epp.yaml", kPicker);
+  write("all/old/epp.yaml", kPicker);
+  const Result nested = init({"all", "all/router/epp.yaml"}, {"--force"});
+  ASSERT_EQ(nested.code, ExitCode::kSuccess) << nested.errors;
+  EXPECT_NE(
+      nested.errors.find("not used: all/old: inside another folder; read when it is named, too\n"),
+      std::string::npos)
+      << nested.errors;
 }
 
 TEST_F(Init, ErrorsComeAllAtOnce) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -121,21 +122,20 @@ class Draft {
     const bool has_document = std::any_of(files_.begin(), files_.end(), [](const UserFile& f) {
       return f.has_picker && !f.is_chart_default;
     });
-    std::vector<std::string> spare;
+    std::map<std::string, std::vector<std::string>> spare;  // By the reason.
     for (const UserFile& file : files_) {
       if (is_output(file)) continue;
       const bool is_router = file.has_picker && !(file.is_chart_default && has_document);
       if (!file.is_used())
-        spare.push_back(path_of(file));
+        spare[file.why_unused].push_back(path_of(file));
       else if (file.has_picker && !is_router && file.servers.empty())
         out_.unused.push_back(path_of(file) + ": another file has the EndpointPickerConfig");
       if (is_router || !file.balancer.empty()) routers_.push_back(&file);
       if (!file.servers.empty()) servers_.push_back(&file);
       if (file.load != LoadKind::kNone) loads_.push_back(&file);
     }
-    if (!spare.empty())
-      out_.unused.push_back(fmt::format("{}", fmt::join(spare, ", ")) +
-                            ": neither servers, a router nor a load");
+    for (const auto& [why, paths] : spare)
+      out_.unused.push_back(fmt::format("{}: {}", fmt::join(paths, ", "), why));
     for (std::size_t i = 1; i < loads_.size(); ++i)
       diagnostics_.error({.file = loads_[i]->path}, "",
                          "is a second load, beside " + printable(loads_[0]->path, 200),

@@ -102,7 +102,8 @@ std::string balancer_of(const std::string& path) {
 /// Reads one file after another, each once.
 class Reader {
  public:
-  explicit Reader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+  Reader(const std::vector<std::string>& named, Diagnostics& diagnostics)
+      : named_(named), diagnostics_(diagnostics) {}
 
   void read(const std::string& path) {
     std::error_code unreadable;
@@ -124,16 +125,31 @@ class Reader {
   std::vector<UserFile> files() && { return std::move(files_); }
 
  private:
-  /// Hidden files and folders below are left alone.
   void read_folder(const std::string& folder) {
-    for (const std::string& path : files_in(folder)) read_file(path, false);
+    for (const std::string& path : entries_of(folder, fs::file_type::regular))
+      read_file(path, false);
+    for (const std::string& path : entries_of(folder, fs::file_type::directory))
+      if (!is_named(path))
+        files_.push_back(
+            {.path = path, .why_unused = "inside another folder; read when it is named, too"});
   }
 
-  static std::set<std::string> files_in(const std::string& folder) {
+  /// Whether the user named the folder or something in it.
+  bool is_named(const std::string& folder) const {
+    const auto full = [](const std::string& path) {
+      return (fs::absolute(path).lexically_normal() / "").string();
+    };
+    return std::ranges::any_of(
+        named_, [&](const std::string& path) { return full(path).starts_with(full(folder)); });
+  }
+
+  /// Hidden ones are left alone.
+  static std::set<std::string> entries_of(const std::string& folder, fs::file_type type) {
     std::set<std::string> paths;
     std::error_code unreadable;
     for (const auto& entry : fs::directory_iterator(folder, unreadable))
-      if (entry.is_regular_file(unreadable) && !entry.path().filename().string().starts_with('.'))
+      if (entry.status(unreadable).type() == type &&
+          !entry.path().filename().string().starts_with('.'))
         paths.insert(entry.path().lexically_normal().string());
     return paths;
   }
@@ -149,14 +165,21 @@ class Reader {
     if (whole.servers.empty()) append(diagnostics_, found);
     if (built.objects == nullptr) return;
     files_.push_back(std::move(whole));
-    std::set<std::string> paths = files_in(folder);
+    const Ptr list = read_manifest_file(kustomization, {.file = kustomization}, {}, found);
+    std::set<std::string> paths = entries_of(folder, fs::file_type::regular);
     paths.insert(built.files.begin(), built.files.end());
     for (const std::string& path : paths) {
       const std::size_t before = files_.size();
       if (!is_kustomization(path)) read_file(path, false);
-      if (files_.size() > before) files_.back().servers.clear();
+      if (files_.size() == before) continue;
+      files_.back().servers.clear();
+      if (files_.back().is_used()) continue;
       // Resources and patches have played their part.
-      if (files_.size() > before && !files_.back().is_used()) files_.pop_back();
+      if (std::ranges::count(built.files, path) > 0 ||
+          says(*list, fs::path(path).filename().string()))
+        files_.pop_back();
+      else
+        files_.back().why_unused = "not listed in " + fs::path(kustomization).filename().string();
     }
   }
 
@@ -241,6 +264,7 @@ class Reader {
       append(found, reader->diagnostics());
   }
 
+  const std::vector<std::string>& named_;
   Diagnostics& diagnostics_;
   std::vector<UserFile> files_;
   std::set<std::string> seen_;
@@ -250,7 +274,7 @@ class Reader {
 
 std::vector<UserFile> read_user_files(const std::vector<std::string>& paths,
                                       Diagnostics& diagnostics) {
-  Reader reader(diagnostics);
+  Reader reader(paths, diagnostics);
   for (const std::string& path : paths) reader.read(path);
   return std::move(reader).files();
 }

@@ -21,6 +21,7 @@ struct UserFile {
   bool is_chart_default = false;          ///< It leaves the EndpointPickerConfig to its chart.
   std::string balancer = {};              ///< `routing.config` makes it of the file; may be empty.
   LoadKind load = LoadKind::kNone;
+  std::string why_unused = "neither servers, a router nor a load";
 
   bool is_used() const {
     return !servers.empty() || has_picker || !balancer.empty() || load != LoadKind::kNone;
@@ -29,7 +30,7 @@ struct UserFile {
 
 /// Reads `paths`: files, kustomize folders, and other folders, whose files are taken one by one. A
 /// path that cannot be read, and a file that was named and is nothing of the above, are errors.
-/// Files of a folder that are nothing of the above come back without a part.
+/// What else a folder holds, folders included, comes back without a part.
 std::vector<UserFile> read_user_files(const std::vector<std::string>& paths,
                                       Diagnostics& diagnostics);
 
