@@ -391,12 +391,18 @@ TEST_F(Init, ResultsAndTheReplacedScenarioAreNoInputs) {
   const Result again = run({"init", folder, "-o", path("scenario.yaml"), "--force"});
   ASSERT_EQ(again.code, ExitCode::kSuccess) << again.errors;
   EXPECT_EQ(scenario(), first);
-  EXPECT_NE(again.errors.find("not used: run.json: neither servers, a router nor a load\n"),
-            std::string::npos)
+  EXPECT_NE(again.errors.find("not used: run.json: routesim's own result\n"), std::string::npos)
       << again.errors;
-  EXPECT_TRUE(
-      init({"run.json"}, {"--force"})
-          .errors.starts_with("run.json: error: is nothing that a scenario can be written from\n"));
+  write("mine.yaml", first.substr(first.find("name:")));
+  write("sweep.yaml", "scenario: scenario.yaml\naxes: {replicas: [1, 2]}\n");
+  for (const auto& [file, kind, command] :
+       std::vector<std::array<std::string, 3>>{{"run.json", "result", "report"},
+                                               {"sweep.yaml", "sweep", "sweep"},
+                                               {"mine.yaml", "scenario", "run"}}) {
+    EXPECT_EQ(init({file}, {"--force"}).errors, file + ":1:1: error: is a " + kind +
+                                                    ", not a configuration of a router\n  hint: " +
+                                                    "routesim " + command + " " + file + "\n");
+  }
 }
 
 TEST_F(Init, ARouterThatIsNotTakenIsNamed) {

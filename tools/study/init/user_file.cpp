@@ -210,7 +210,11 @@ class Reader {
   static void read_tree(UserFile& file, Diagnostics& found) {
     file.root = read_manifest_file(file.path, {.file = file.path}, {}, found);
     if (file.root == nullptr || found.has_errors()) return;
-    if (is_own_format(*file.root)) return;
+    if (is_own_format(*file.root)) {
+      if (!is_kind(*file.root, FileKind::kEndpointPicker, found))
+        file.why_unused = "routesim's own " + std::string(kind_name(kind_of(*file.root)));
+      return;
+    }
     file.load = load_in(file.root);
     if (file.load != LoadKind::kNone) return;
     find_picker(file);
