@@ -524,6 +524,9 @@ TEST_F(Init, ErrorsComeAllAtOnce) {
                             "broken.yaml:2:1: error: ", "missing.yaml: error: is not there\n"})
     EXPECT_NE(made.errors.find(error), std::string::npos) << made.errors;
   EXPECT_FALSE(std::filesystem::exists(path("scenario.yaml")));
+  write("c.yaml", kLoad);
+  EXPECT_TRUE(init({"a.yaml", "b.yaml", "c.yaml"})
+                  .errors.starts_with("b.yaml: error: is a second load, beside a.yaml, c.yaml\n"));
   const Result empty = init({"other.yaml"});
   EXPECT_EQ(empty.code, ExitCode::kInvalid);
 }

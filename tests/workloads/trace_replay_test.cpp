@@ -243,10 +243,9 @@ TEST(TraceReader, EveryMissingColumnIsNamed) {
   const auto reader = opener("a,num_prefill_tokens,c\n1,2,3\n", format(TraceFormat::kVidur))();
   TraceRecord record;
   EXPECT_FALSE(reader->next(record));
-  ASSERT_EQ(reader->diagnostics().items().size(), 2U);
-  EXPECT_EQ(reader->diagnostics().items()[0].message, "the header has no column `arrived_at`");
-  EXPECT_EQ(reader->diagnostics().items()[1].message,
-            "the header has no column `num_decode_tokens`");
+  ASSERT_EQ(reader->diagnostics().items().size(), 1U);
+  EXPECT_EQ(reader->diagnostics().items()[0].message,
+            "the header has no column `arrived_at`, `num_decode_tokens`");
 }
 
 TEST(TraceReader, AColumnThatStandsTwiceIsRefused) {

@@ -124,13 +124,9 @@ class CsvReader final : public LineTraceReader {
     input_ = find(names_.input);
     output_ = find(names_.output);
     model_ = find("Model");
-    const auto missing = [&](int column, const std::string& name) {
-      if (column < 0 && !name.empty())
-        fail("the header has no column `" + name + "`",
-             width_ == 1 ? "fields are separated by commas"
-                         : "name the file's own, such as columns: {timestamp: time, input: prompt, "
-                           "output: answer}");
-      return column < 0 && !name.empty();
+    std::string missing;
+    const auto need = [&](int column, const std::string& name) {
+      if (column < 0 && !name.empty()) missing += (missing.empty() ? "`" : ", `") + name + "`";
     };
     const auto twice = [&](const std::string& name) {
       if (name.empty() || std::count(fields_.begin(), fields_.end(), name) < 2) return false;
@@ -142,9 +138,15 @@ class CsvReader final : public LineTraceReader {
     };
     // Every wrong column is named, not the first only.
     bool bad = !find_optional();
-    bad = missing(time_, names_.timestamp) || bad;
-    bad = missing(input_, names_.input) || bad;
-    bad = missing(output_, names_.output) || bad;
+    need(time_, names_.timestamp);
+    need(input_, names_.input);
+    need(output_, names_.output);
+    bad = bad || !missing.empty();
+    if (!missing.empty())
+      fail("the header has no column " + missing,
+           width_ == 1 ? "fields are separated by commas"
+                       : "name the file's own, such as columns: {timestamp: time, input: prompt, "
+                         "output: answer}");
     for (const std::string* name : {&names_.timestamp, &names_.input, &names_.output,
                                     &names_.session, &names_.prefix_group, &names_.prefix_tokens})
       bad = twice(*name) || bad;

@@ -136,10 +136,13 @@ class Draft {
     }
     for (const auto& [why, paths] : spare)
       out_.unused.push_back(fmt::format("{}: {}", fmt::join(paths, ", "), why));
-    for (std::size_t i = 1; i < loads_.size(); ++i)
-      diagnostics_.error({.file = loads_[i]->path}, "",
-                         "is a second load, beside " + printable(loads_[0]->path, 200),
+    if (loads_.size() > 1) {
+      std::string others = printable(loads_[0]->path, 200);
+      for (std::size_t i = 2; i < loads_.size(); ++i)
+        others += ", " + printable(loads_[i]->path, 200);
+      diagnostics_.error({.file = loads_[1]->path}, "", "is a second load, beside " + others,
                          "name the files that belong together: routesim init SERVERS ROUTER LOAD");
+    }
     if (servers_.empty() && routers_.empty() && loads_.empty() && !diagnostics_.has_errors())
       diagnostics_.error({.file = request_.paths.empty() ? "." : request_.paths.front()}, "",
                          "holds no servers, no router and no load",
