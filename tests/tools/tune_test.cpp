@@ -359,6 +359,21 @@ TEST_F(TuneFile, KnobsAreJudgedAtTheirLines) {
                    "configuration (got yours)"});
 }
 
+TEST_F(TuneFile, AVariantCalledDefaultIsJudgedItself) {
+  Diagnostics diagnostics;
+  const TuneSpace space =
+      load_tune({.path = write("s.yaml", base() +
+                                             "variants:\n"
+                                             "- {name: first, routing: {balancer: round-robin}}\n"
+                                             "- {name: default, routing: {balancer: random}}\n"),
+                 .variant = "default"},
+                diagnostics);
+  const auto plan = prepare_choice(space, space.published(), {}, diagnostics);
+  ASSERT_TRUE(plan) << diagnostics.items().front().message;
+  EXPECT_EQ(plan->scenario.variant, "default");
+  EXPECT_EQ(plan->scenario.routing.balancer, sim::BalancerKind::kRandom);
+}
+
 // 160e9 tokens for 2000 requests of 100,000 tokens and 1000 more: 792 runs.
 TEST_F(TuneFile, LargeRunsGetFewerByDefault) {
   write("s.yaml", base() + "routing: {balancer: round-robin}\n");

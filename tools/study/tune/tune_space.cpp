@@ -354,9 +354,10 @@ TuneSpace load_tune(const TuneRequest& request, Diagnostics& diagnostics) {
 std::optional<sim::RunPlan> prepare_choice(const TuneSpace& space, const Choice& choice,
                                            const std::vector<Assignment>& extra,
                                            Diagnostics& diagnostics) {
-  ScenarioRequest request{.path = space.scenario_path, .assignments = space.base};
-  if (space.config.variant != "default") request.variants = {space.config.variant};
-  request.seed = space.seed;
+  ScenarioRequest request{.path = space.scenario_path,
+                          .variants = {space.config.variant},
+                          .seed = space.seed,
+                          .assignments = space.base};
   for (const std::vector<Assignment>& more : {space.assignments(choice), extra})
     request.assignments.insert(request.assignments.end(), more.begin(), more.end());
   const LoadedScenario loaded = load_scenario(request, diagnostics);
