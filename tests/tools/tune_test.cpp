@@ -397,6 +397,15 @@ TEST_F(TuneFile, LargeRunsGetFewerByDefault) {
             792U);
 }
 
+TEST_F(TuneFile, ABlockFitsTheBudgetTwice) {
+  EXPECT_EQ(
+      errors_of("budget: 20\nblock: 9\n"),
+      (std::vector<std::string>{"3: block: is too large for the budget (got 9 seeds of 20 runs)"}));
+  EXPECT_TRUE(errors_of("budget: 20\nblock: 8\nknobs:\n- {set: cluster.frontend_latency, "
+                        "values: [1]}\n")
+                  .empty());
+}
+
 TEST_F(TuneFile, APoolWithAnOddNameIsChosenByItsIndex) {
   std::string text = base();
   text.replace(text.find("name: a"), 7, "name: \"a]b\"");

@@ -34,6 +34,9 @@ struct TuneShift {
 };
 void describe(Describer& d, TuneShift& s);
 
+/// The share of the budget that is kept to take back changes that gain nothing.
+inline constexpr double kSimplifyShare = 0.2;
+
 /// A tune file.
 struct TuneConfig {
   std::string name;

@@ -67,8 +67,6 @@ inline constexpr double kDefaultWork = 160e9;
 /// search_tune().
 std::size_t budget_of(const TuneSpace& space, TuneRunner& runner);
 
-/// The share of the budget that is kept to take back changes that gain nothing.
-inline constexpr double kSimplifyShare = 0.2;
 /// A change that gains less than this goes back, unless taking it back is worse beyond chance.
 inline constexpr double kTinyGain = 0.005;
 
