@@ -406,6 +406,58 @@ TEST_F(TuneFile, ABlockFitsTheBudgetTwice) {
                   .empty());
 }
 
+TEST_F(TuneFile, DecidersHaveTheirOwnNamesAndParametersOfTheirType) {
+  Diagnostics diagnostics;
+  const TuneSpace space = load_tune(
+      {.path = write("s.yaml",
+                     "name: s\n"
+                     "workload: {groups: {requests: 10, rate: 5, prefix_len: 100}}\n"
+                     "cluster:\n"
+                     "  pools:\n"
+                     "  - {name: p, role: prefill, accelerator: H100-SXM, model: Qwen3-8B}\n"
+                     "  - {name: d, role: decode, accelerator: H100-SXM, model: Qwen3-8B}\n"
+                     "routing:\n"
+                     "  balancer: endpoint-picker\n"
+                     "  endpoint_picker:\n"
+                     "    apiVersion: llm-d.ai/v1alpha1\n"
+                     "    kind: EndpointPickerConfig\n"
+                     "    plugins:\n"
+                     "    - type: disagg-headers-handler\n"
+                     "    - {type: always-disagg-pd-decider, name: d1}\n"
+                     "    - {type: prefix-based-pd-decider, name: d2}\n"
+                     "    - {type: disagg-profile-handler, parameters: {deciderPluginName: d2}}\n"
+                     "    - type: prefill-filter\n"
+                     "    - type: decode-filter\n"
+                     "    - type: max-score-picker\n"
+                     "    schedulingProfiles:\n"
+                     "    - {name: prefill, plugins: [{pluginRef: prefill-filter}, {pluginRef: "
+                     "max-score-picker}]}\n"
+                     "    - {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: "
+                     "max-score-picker}]}\n")},
+      diagnostics);
+  ASSERT_FALSE(diagnostics.has_errors()) << diagnostics.items().front().message;
+  const auto place = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(space.knobs, name, &Knob::name) -
+                                    space.knobs.begin());
+  };
+  const std::size_t type = place("decider d2");
+  const std::size_t tokens = place("nonCachedTokens of d2");
+  ASSERT_LT(place("decider d1"), space.knobs.size());
+  ASSERT_LT(type, space.knobs.size());
+  ASSERT_LT(tokens, space.knobs.size());
+
+  Choice choice = space.published();
+  const auto other = [&](std::size_t k) { return space.knobs[k].published == 0 ? 1U : 0U; };
+  choice[tokens] = other(tokens);
+  EXPECT_EQ(space.possible(choice), choice);
+  choice[type] = other(type);
+  Diagnostics found;
+  EXPECT_FALSE(prepare_choice(space, choice, {}, found));
+  const Choice possible = space.possible(choice);
+  EXPECT_EQ(possible[type], choice[type]);
+  EXPECT_TRUE(prepare_choice(space, possible, {}, diagnostics));
+}
+
 TEST_F(TuneFile, APoolWithAnOddNameIsChosenByItsIndex) {
   std::string text = base();
   text.replace(text.find("name: a"), 7, "name: \"a]b\"");

@@ -292,9 +292,16 @@ void add_picker_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
     knobs.push_back(type_knob(reader, *spec, several ? "picker of " + profile.name : "picker",
                               {kPickers.begin(), kPickers.end()}));
   }
+  std::vector<const PluginSpec*> deciders;
   for (const PluginSpec& spec : reader.config().plugins)
     if (std::ranges::find(kDeciders, spec.type) != kDeciders.end() && reader.has(spec))
-      knobs.push_back(type_knob(reader, spec, "decider", {kDeciders.begin(), kDeciders.end()}));
+      deciders.push_back(&spec);
+  const auto decider_name = [&](const PluginSpec& spec) {
+    return deciders.size() > 1 ? "decider " + spec.name : "decider";
+  };
+  for (const PluginSpec* const spec : deciders)
+    knobs.push_back(
+        type_knob(reader, *spec, decider_name(*spec), {kDeciders.begin(), kDeciders.end()}));
   for (const PluginSpec& spec : reader.config().plugins)
     for (const ParameterValues& row : kParameters) {
       if (row.type != spec.type || !reader.has(spec)) continue;
@@ -302,6 +309,8 @@ void add_picker_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
       const std::string path = reader.readable(spec.path) + ".parameters." + parameter;
       knobs.push_back(path_knob(parameter + " of " + spec.name, {in_picker(path)},
                                 words_of(row.values), reader.parameter(spec, parameter)));
+      if (std::ranges::find(deciders, &spec) != deciders.end())
+        knobs.back().type_knob = decider_name(spec);
     }
 }
 

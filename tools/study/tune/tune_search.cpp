@@ -128,8 +128,9 @@ class Search {
     } else {
       choices = near_elites(count, iterations);
     }
-    for (const Choice& choice : choices)
-      if (!index_.contains(choice)) alive_.push_back(add(choice));
+    for (const Choice& drawn : choices)
+      if (const Choice choice = space_.possible(drawn); !index_.contains(choice))
+        alive_.push_back(add(choice));
     prepare();
   }
 

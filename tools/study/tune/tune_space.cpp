@@ -338,6 +338,13 @@ Choice TuneSpace::published() const {
   return choice;
 }
 
+Choice TuneSpace::possible(Choice choice) const {
+  for (std::size_t k = 0; k < knobs.size(); ++k)
+    for (const std::size_t other : changed(choice))
+      if (knobs[k].type_knob == knobs[other].name) choice[k] = knobs[k].published;
+  return choice;
+}
+
 std::vector<Assignment> TuneSpace::assignments(const Choice& choice) const {
   std::vector<Assignment> all;
   for (std::size_t k = 0; k < knobs.size(); ++k)

@@ -30,6 +30,9 @@ struct Knob {
   std::size_t published = 0;  ///< Index of the published value.
   bool ordered = false;       ///< Values are numbers, ascending: neighbours are alike.
   SourceLocation where = {};  ///< Of a knob that the file lists.
+  /// Of a plugin's parameter: the knob of the plugin's type. With another type than the published
+  /// one there is no such parameter.
+  std::string type_knob = {};
 };
 
 /// An index of a value per knob.
@@ -74,6 +77,8 @@ struct TuneSpace {
   std::vector<Assignment> assignments(const Choice& choice) const;
   /// The knobs that are not as published.
   std::vector<std::size_t> changed(const Choice& choice) const;
+  /// The same, with parameters as published that their plugin's new type does not have.
+  Choice possible(Choice choice) const;
 };
 
 /// A tune file, or a scenario, and the options of the command line.
