@@ -148,6 +148,14 @@ TEST_F(Tune, SaysThatNothingMattersWhereNothingDoes) {
     EXPECT_EQ(found["candidates"][i]["dropped"], "same results as #0");
 }
 
+TEST_F(Tune, QuietSilencesTheNotes) {
+  scenario("s.yaml", 1, "epp.yaml");
+  const Result result =
+      run({"tune", weights(), "--quiet", "-o", "flags", "-o", "epp=" + path("ours.yaml")});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
 TEST_F(Tune, SaysWhatItSpendsAndThatThereAreNoFlags) {
   scenario("s.yaml", 1, "epp.yaml");
   const Result result = run({"tune", weights("shift: []\n"), "-o", "flags"});

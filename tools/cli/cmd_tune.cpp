@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 
 #include "base/text.h"
 #include "tools/cli/cli.h"
@@ -20,6 +21,7 @@ struct TuneSettings {
   std::size_t jobs = 1;
   std::vector<Output> outputs;
   ProgressMode progress = ProgressMode::kAuto;
+  bool quiet = false;
 };
 
 TuneSettings read_tune_settings(Options& options) {
@@ -32,7 +34,8 @@ TuneSettings read_tune_settings(Options& options) {
                       .fresh_seeds = options.whole("fresh-seeds", IntRange{2, 1000})},
           .jobs = options.jobs(),
           .outputs = options.outputs(),
-          .progress = progress_mode(options)};
+          .progress = progress_mode(options),
+          .quiet = options.has("quiet")};
 }
 
 std::string progress_line(const TuneProgress& progress, double elapsed_s) {
@@ -59,24 +62,22 @@ std::size_t choose_budget(const TuneSpace& space, TuneRunner& runner, bool quiet
   return budget;
 }
 
-/// Renders every output, and says on standard error what a reader of the files should know.
-std::string render(const TuneReport& report, const std::string& format, Console& console) {
+/// Renders every output, and says to `note` what a reader of the files should know.
+std::string render(const TuneReport& report, const std::string& format,
+                   const std::function<void(const std::string&)>& note) {
   if (format == "json") return render_tune_json(report);
   if (format == "html") return page_of(render_tune_json(report));
   if (format == "csv") return render_tune_csv(report);
   if (format == "flags") {
     std::string flags = deployed_flags(report);
     if (flags.empty())
-      console.complain(deploys_best(report)
-                           ? "note: -o flags is empty: no change is one of the engines\n"
-                           : "note: -o flags is empty: the published flags stay\n");
+      note(deploys_best(report) ? "-o flags is empty: no change is one of the engines"
+                                : "-o flags is empty: the published flags stay");
     return flags;
   }
   if (format != "epp") return render_tune_text(report);
-  if (!deploys_best(report))
-    console.complain("note: the document of -o epp is the published one\n");
-  if (!report.document->kept)
-    console.complain("note: the comments of the document could not be kept\n");
+  if (!deploys_best(report)) note("the document of -o epp is the published one");
+  if (!report.document->kept) note("the comments of the document could not be kept");
   return report.document->text;
 }
 
@@ -84,8 +85,11 @@ ExitCode write_report(TuneReport report, const TuneSettings& settings, Console& 
   for (const Output& output : settings.outputs)
     if (output.format == "epp" && !output.path.empty()) report.document_path = output.path;
   deploy(report);
+  const auto note = [&](const std::string& text) {
+    if (!settings.quiet) console.complain("note: " + text + "\n");
+  };
   const bool written = write_outputs(
-      settings.outputs, [&](const std::string& format) { return render(report, format, console); },
+      settings.outputs, [&](const std::string& format) { return render(report, format, note); },
       console);
   if (!written) return ExitCode::kInvalid;
   return report.judgement.decision == TuneDecision::kUndecided ? ExitCode::kInconclusive
@@ -102,7 +106,7 @@ ExitCode run_tune(Options& options, Console& console) {
       diagnostics.error({.file = space.path}, "--output epp",
                         "needs an EndpointPickerConfig, and the variant has none");
   const bool valid = !diagnostics.has_errors();
-  if (!valid || !options.has("quiet")) console.complain(diagnostics);
+  if (!valid || !settings.quiet) console.complain(diagnostics);
   if (!valid || !check_outputs(settings.outputs, space.inputs, console)) return ExitCode::kInvalid;
 
   Diagnostics late;
@@ -110,7 +114,7 @@ ExitCode run_tune(Options& options, Console& console) {
   TuneRunner runner(space, settings.jobs, progress, late);
   try {
     const InterruptGuard guard(progress.run.stop);
-    const std::size_t budget = choose_budget(space, runner, options.has("quiet"), console);
+    const std::size_t budget = choose_budget(space, runner, settings.quiet, console);
     std::optional<ProgressDisplay> display(
         std::in_place, [&progress](double elapsed_s) { return progress_line(progress, elapsed_s); },
         settings.progress, console);
