@@ -200,8 +200,10 @@ TEST(TuneKnobs, RangesHoldTheirEnds) {
 }
 
 TEST(TuneDecision, GainsDecide) {
-  const auto one = [](Gain g, std::vector<Gain> elsewhere = {}, bool holds = true) {
-    return decide({g}, elsewhere, holds);
+  constexpr auto kMet = Conditions::kMet;
+  const auto one = [](Gain g, std::vector<Gain> elsewhere = {}, Conditions best = Conditions::kMet,
+                      Conditions published = Conditions::kMet) {
+    return decide({g}, elsewhere, best, published);
   };
   EXPECT_EQ(one({5, 3, 7}), TuneDecision::kBetter);
   EXPECT_EQ(one({0.5, 0.3, 0.7}), TuneDecision::kNothing);  // Sure, and too little.
@@ -211,16 +213,22 @@ TEST(TuneDecision, GainsDecide) {
   EXPECT_EQ(one({5, 3, 7}, {{1, -2, 4}, {3, 2, 4}}), TuneDecision::kBetter);
   EXPECT_EQ(one({5, 3, 7}, {{-4, -6, -2}}), TuneDecision::kFragile);
   EXPECT_EQ(one({5, 3, 7}, {{-0.2, -0.3, -0.1}}), TuneDecision::kBetter);
-  EXPECT_EQ(one({5, 3, 7}, {}, false), TuneDecision::kNothing);
+  EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kUnsure), TuneDecision::kBetter);
+  EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kBroken), TuneDecision::kNothing);
+  // Who meets the conditions beats who breaks them, whatever the gain.
+  EXPECT_EQ(one({-5, -7, -3}, {}, kMet, Conditions::kBroken), TuneDecision::kBetter);
+  EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kUnsure, Conditions::kBroken), TuneDecision::kUndecided);
+  EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kBroken, Conditions::kBroken), TuneDecision::kUnmet);
   // A small gain that is sure counts when it is a larger one elsewhere.
   EXPECT_EQ(one({0.5, 0.3, 0.7}, {{3, 2, 4}}), TuneDecision::kBetter);
   EXPECT_EQ(one({0.5, 0.3, 0.7}, {{3, 2, 4}, {-4, -6, -2}}), TuneDecision::kFragile);
   EXPECT_EQ(one({0.5, -0.1, 0.9}, {{3, 2, 4}}), TuneDecision::kNothing);
   // Two goals: better in one, not worse in the other.
-  EXPECT_EQ(decide({{5, 3, 7}, {0, -1, 1}}, {}, true), TuneDecision::kBetter);
-  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, true), TuneDecision::kTrade);
-  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, false), TuneDecision::kNothing);
-  EXPECT_EQ(decide({{0.2, 0, 1}, {-2, -3, -1}}, {}, true), TuneDecision::kNothing);
+  EXPECT_EQ(decide({{5, 3, 7}, {0, -1, 1}}, {}, kMet, kMet), TuneDecision::kBetter);
+  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, kMet, kMet), TuneDecision::kTrade);
+  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, Conditions::kBroken, kMet),
+            TuneDecision::kNothing);
+  EXPECT_EQ(decide({{0.2, 0, 1}, {-2, -3, -1}}, {}, kMet, kMet), TuneDecision::kNothing);
 }
 
 TEST(TuneDecision, AGainPointsUpForBothDirections) {
@@ -361,13 +369,12 @@ TEST_F(TuneFile, KnobsAreJudgedAtTheirLines) {
 
 TEST_F(TuneFile, AVariantCalledDefaultIsJudgedItself) {
   Diagnostics diagnostics;
-  const TuneSpace space =
-      load_tune({.path = write("s.yaml", base() +
-                                             "variants:\n"
-                                             "- {name: first, routing: {balancer: round-robin}}\n"
-                                             "- {name: default, routing: {balancer: random}}\n"),
-                 .variant = "default"},
-                diagnostics);
+  const TuneSpace space = load_tune(
+      {.path = write("s.yaml", base() + "variants:\n"
+                                        "- {name: first, routing: {balancer: round-robin}}\n"
+                                        "- {name: default, routing: {balancer: random}}\n"),
+       .variant = "default"},
+      diagnostics);
   const auto plan = prepare_choice(space, space.published(), {}, diagnostics);
   ASSERT_TRUE(plan) << diagnostics.items().front().message;
   EXPECT_EQ(plan->scenario.variant, "default");

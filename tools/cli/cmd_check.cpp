@@ -14,6 +14,7 @@
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/run_checks.h"
 #include "tools/results/json_writer.h"
+#include "tools/results/text_table.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/plan/plan_space.h"
 #include "tools/study/sweep/sweep_plan.h"
@@ -22,10 +23,6 @@
 namespace routesim::tools {
 
 namespace {
-
-std::string counted(std::size_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
 
 /// Empty when the document or the user tells the release.
 std::string assumed_release(const policies::EndpointPickerConfig& config) {

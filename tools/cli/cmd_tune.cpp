@@ -92,8 +92,10 @@ ExitCode write_report(TuneReport report, const TuneSettings& settings, Console& 
       settings.outputs, [&](const std::string& format) { return render(report, format, note); },
       console);
   if (!written) return ExitCode::kInvalid;
-  return report.judgement.decision == TuneDecision::kUndecided ? ExitCode::kInconclusive
-                                                               : ExitCode::kSuccess;
+  const TuneDecision decision = report.judgement.decision;
+  return decision == TuneDecision::kUndecided || decision == TuneDecision::kUnmet
+             ? ExitCode::kInconclusive
+             : ExitCode::kSuccess;
 }
 
 ExitCode run_tune(Options& options, Console& console) {

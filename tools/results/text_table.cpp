@@ -41,6 +41,10 @@ std::string percent_text(double percent, std::optional<double> low, std::optiona
   return text;
 }
 
+std::string counted(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
 std::string joined(const std::vector<std::string>& texts, std::string_view last_word) {
   std::string text;
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -49,6 +49,8 @@ std::string signed_percent(double value);
 /// `+4.2 % [+3.1, +5.3]`; without an interval only its first half. `unit` may be empty.
 std::string percent_text(double percent, std::optional<double> low, std::optional<double> high,
                          std::string_view unit = " %");
+/// `1 knob`, `2 knobs`.
+std::string counted(std::size_t n, const std::string& what);
 /// `a, b and c`; `last_word` stands before the last one.
 std::string joined(const std::vector<std::string>& texts, std::string_view last_word = "and");
 

@@ -109,7 +109,10 @@ class Judge {
     JudgedLoad& judged = out_.loads.emplace_back();
     judged.load = load == 0 ? "as given" : space_.shifts[load - 1].name;
     for (const Who who : {kPublished, kBest})
-      if (judged.why_not.empty()) judged.why_not = at(load, who).problem;
+      if (const std::string& problem = at(load, who).problem;
+          judged.why_not.empty() && !problem.empty())
+        judged.why_not = (who == kPublished ? "your file" : fmt::format("#{}", search_.best)) +
+                         " cannot run: " + problem;
     if (!judged.why_not.empty()) return;
     for (std::size_t m = 0; m < space_.metrics.size(); ++m) {
       const std::vector<double>& published = at(load, kPublished).values[m];
@@ -198,13 +201,24 @@ class Judge {
     return out;
   }
 
-  /// A condition is broken when its excess is above zero beyond chance.
-  bool conditions_hold() const {
-    const double level = 1 - space_.config.confidence;
-    const SeedValues* const best = &at(0, kBest).values;
-    return std::ranges::none_of(entries({&best, 1}).front().excesses, [&](const auto& excesses) {
-      return is_condition_broken(excesses, level);
-    });
+  /// The conditions that are broken beyond chance under the load as given.
+  std::vector<std::string> broken_by(const RaceEntry& entry) const {
+    std::vector<std::string> broken;
+    for (std::size_t c = 0; c < search_.conditions.size(); ++c)
+      if (is_condition_broken(entry.excesses[c], 1 - space_.config.confidence))
+        broken.push_back(search_.conditions[c].text);
+    return broken;
+  }
+
+  RaceEntry entry_of(Who who) const {
+    const SeedValues* const values = &at(0, who).values;
+    return entries({&values, 1}).front();
+  }
+
+  Conditions conditions_of(Who who) const {
+    const RaceEntry entry = entry_of(who);
+    if (!broken_by(entry).empty()) return Conditions::kBroken;
+    return entry.violation() > 0 ? Conditions::kUnsure : Conditions::kMet;
   }
 
   void decide_all() {
@@ -213,31 +227,50 @@ class Judge {
     bool fails_elsewhere = false;
     for (const JudgedLoad& load : std::span(out_.loads).subspan(1)) {
       for (const Gain& gain : gains(load)) elsewhere.push_back(gain);
-      fails_elsewhere =
-          fails_elsewhere || (!load.best_lacks.empty() && load.published_lacks.empty());
+      fails_elsewhere = fails_elsewhere || !load.why_not.empty() ||
+                        (!load.best_lacks.empty() && load.published_lacks.empty());
     }
     if (!given.published_lacks.empty()) {
       out_.decision = TuneDecision::kUndecided;
       return;
     }
-    if (search_.best != 0 && given.best_lacks.empty())
-      out_.decision = decide(gains(given), elsewhere, conditions_hold());
+    const Conditions published = conditions_of(kPublished);
+    const bool has_best = search_.best != 0 && given.best_lacks.empty();
+    out_.decision = decide(has_best ? gains(given) : std::vector<Gain>{}, elsewhere,
+                           has_best ? conditions_of(kBest) : Conditions::kBroken, published);
     if (out_.decision == TuneDecision::kBetter && fails_elsewhere)
       out_.decision = TuneDecision::kFragile;
-    if (out_.decision == TuneDecision::kNothing && is_small())
+    if ((out_.decision == TuneDecision::kNothing || out_.decision == TuneDecision::kUnmet) &&
+        is_small())
       out_.decision = TuneDecision::kUndecided;
   }
 
-  /// Candidates with results, besides the published one.
-  std::size_t tried() const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-               search_.candidates, [](const TuneCandidate& c) { return c.seeds() > 0; })) -
-           1;
+  /// Whether a better configuration may well exist that the search had no runs for. A search that
+  /// all candidates left before the runs were short is not small.
+  bool is_small() const {
+    const double for_races = static_cast<double>(search_.budget) * (1 - kSimplifyShare);
+    const auto needed =
+        static_cast<double>(search_.runs) + 2.0 * static_cast<double>(space_.config.block);
+    return search_.tried() < least_candidates(space_) && search_.budget < least_budget(space_) &&
+           (search_.best != 0 || needed > for_races);
   }
 
-  /// Whether a better configuration may well exist that the search had no runs for.
-  bool is_small() const {
-    return tried() < least_candidates(space_) && search_.budget < least_budget(space_);
+  /// The candidate that the numbers are of. With two goals it speaks for itself alone.
+  std::string judged_text() const {
+    if (space_.goals.size() > 1) return fmt::format("#{}, the only one judged,", search_.best);
+    if (search_.tried() == 1) return "the only candidate";
+    return "the best of " + counted(search_.tried(), "candidate");
+  }
+
+  std::string nobody_text() const {
+    switch (search_.tried()) {
+      case 0:
+        return "no other candidate can run";
+      case 1:
+        return "the other candidate left the race";
+      default:
+        return fmt::format("every one of the other {} candidates left the race", search_.tried());
+    }
   }
 
   static std::string gain_text(const std::optional<Gain>& gain) {
@@ -259,12 +292,17 @@ class Judge {
     const std::string seeds = fmt::format("{} fresh seeds", out_.seeds.size());
     const std::string gained = gains_text(given);
     const std::size_t changes = space_.changed(best()).size();
-    const std::string what =
-        fmt::format("{} change{} of {} knobs beat{} your file", changes, changes == 1 ? "" : "s",
-                    space_.knobs.size(), changes == 1 ? "s" : "");
+    const std::vector<std::string> broken = broken_by(entry_of(kPublished));
+    std::string what = counted(changes, "change") + " of " + counted(space_.knobs.size(), "knob");
+    if (broken.empty())
+      what += changes == 1 ? " beats your file" : " beat your file";
+    else
+      what = fmt::format("Your file breaks {}, and {} meet{} {}", joined(broken), what,
+                         changes == 1 ? "s" : "", broken.size() == 1 ? "it" : "them");
     switch (out_.decision) {
       case TuneDecision::kBetter:
-        return fmt::format("{} on {}: a gain of {}{}.", what, seeds, gained, elsewhere_text());
+        return fmt::format("{} on {}: {}{}{}.", what, seeds, broken.empty() ? "a gain of " : "",
+                           gained, elsewhere_text());
       case TuneDecision::kFragile:
         return fmt::format("{} on {} (a gain of {}), but not on every load{}.", what, seeds, gained,
                            elsewhere_text());
@@ -272,6 +310,10 @@ class Judge {
         return trade_text(seeds);
       case TuneDecision::kNothing:
         return nothing_text(seeds, gained);
+      case TuneDecision::kUnmet:
+        return fmt::format(
+            "Nothing that was tried meets the conditions: your file breaks {}, and {}.",
+            joined(broken), search_.best == 0 ? nobody_text() : unmet_text(seeds));
       case TuneDecision::kUndecided:
         break;
     }
@@ -280,13 +322,28 @@ class Judge {
                          seeds);
     if (is_small())
       return fmt::format(
-          "Undecided: the search was small. It tried {} candidates for {} knobs in {} of {} runs, "
-          "and none beat your file. Raise the budget to {} runs or more.",
-          tried(), space_.knobs.size(), search_.runs, search_.budget, least_budget(space_));
-    return fmt::format(
-        "Undecided: the best of {} candidates gains {} on {}. More fresh seeds would "
-        "decide.",
-        tried(), gained, seeds);
+          "Undecided: the search was small. It tried {} for {} in {} of {} runs, and none {}. "
+          "Raise "
+          "the budget to {} runs or more.",
+          counted(search_.tried(), "candidate"), counted(space_.knobs.size(), "knob"), search_.runs,
+          search_.budget, broken.empty() ? "beat your file" : "met " + joined(broken),
+          least_budget(space_));
+    if (!broken.empty())
+      return fmt::format(
+          "Undecided: your file breaks {}, and {} breaks a condition too on {}, but not beyond "
+          "chance (a gain of {}). More fresh seeds would decide.",
+          joined(broken), judged_text(), seeds, gained);
+    return fmt::format("Undecided: {} gains {} on {}. More fresh seeds would decide.",
+                       judged_text(), gained, seeds);
+  }
+
+  /// How the judged candidate fails the conditions, or has no numbers.
+  std::string unmet_text(const std::string& seeds) const {
+    const std::string& lacks = out_.loads.front().best_lacks;
+    return judged_text() +
+           (lacks.empty() ? " breaks " + joined(broken_by(entry_of(kBest)))
+                          : " has no " + lacks + " in some run") +
+           " on " + seeds;
   }
 
   std::string trade_text(const std::string& seeds) const {
@@ -305,33 +362,25 @@ class Judge {
   }
 
   std::string nothing_text(const std::string& seeds, const std::string& gained) const {
-    const std::string& lacks = out_.loads.front().best_lacks;
-    if (search_.best == 0)
-      return fmt::format(
-          "Nothing beats your file: every one of the other {} candidates left the race.", tried());
-    if (!lacks.empty())
-      return fmt::format(
-          "Nothing beats your file: the best of {} candidates has no {} in some run on {}.",
-          tried(), lacks, seeds);
-    if (!conditions_hold())
-      return fmt::format(
-          "Nothing beats your file: the best of {} candidates breaks a condition on {} (a gain of "
-          "{}).",
-          tried(), seeds, gained);
+    if (search_.best == 0) return "Nothing beats your file: " + nobody_text() + ".";
+    if (!out_.loads.front().best_lacks.empty())
+      return "Nothing beats your file: " + unmet_text(seeds) + ".";
+    if (conditions_of(kBest) == Conditions::kBroken)
+      return fmt::format("Nothing beats your file: {} (a gain of {}).", unmet_text(seeds), gained);
     const bool sure = std::ranges::any_of(gains(out_.loads.front()),
                                           [](const Gain& gain) { return gain.low > 0; });
-    return fmt::format("Nothing beats your file by {}: the best of {} candidates gains {} on {}{}.",
-                       sure ? "1 % or more" : "more than noise", tried(), gained, seeds,
+    return fmt::format("Nothing beats your file by {}: {} gains {} on {}{}.",
+                       sure ? "1 % or more" : "more than noise", judged_text(), gained, seeds,
                        sure ? elsewhere_text() : std::string());
   }
 
   std::string elsewhere_text() const {
     std::string text;
     for (const JudgedLoad& load : std::span(out_.loads).subspan(1)) {
-      if (!load.why_not.empty()) continue;
       text += "; " + load.load + ": " +
-              (space_.goals.size() > 1 ? gains_text(load)
-                                       : gain_text(find_gain(load, space_.goals.front())));
+              (!load.why_not.empty()     ? "cannot run"
+               : space_.goals.size() > 1 ? gains_text(load)
+                                         : gain_text(find_gain(load, space_.goals.front())));
     }
     return text;
   }
@@ -346,8 +395,9 @@ class Judge {
 }  // namespace
 
 std::string_view decision_name(TuneDecision decision) {
-  constexpr std::array<std::string_view, 5> kNames = {"better", "better only as given", "a trade",
-                                                      "nothing better", "undecided"};
+  constexpr std::array<std::string_view, 6> kNames = {"better",    "better only as given",
+                                                      "a trade",   "nothing better",
+                                                      "undecided", "conditions not met"};
   return kNames[static_cast<std::size_t>(decision)];
 }
 
@@ -367,7 +417,12 @@ Gain gain_of(const Difference& difference, const MetricName& metric) {
 }
 
 TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,
-                    bool conditions_hold) {
+                    Conditions best, Conditions published) {
+  if (published == Conditions::kBroken) {
+    if (best == Conditions::kUnsure) return TuneDecision::kUndecided;
+    return best == Conditions::kMet ? TuneDecision::kBetter : TuneDecision::kUnmet;
+  }
+  if (best == Conditions::kBroken) return TuneDecision::kNothing;
   const double least = 100 * kLeastGain;
   const auto is_worth_it = [&](const Gain& g) { return g.low > 0 && g.percent >= least; };
   const auto harms = [&](const Gain& g) { return g.high < 0 && g.percent <= -least; };
@@ -380,7 +435,6 @@ TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& 
     worse = worse || gain.high < 0;
     undecided = undecided || (gain.low <= 0 && gain.high >= least);
   }
-  if (!conditions_hold) return TuneDecision::kNothing;
   if (worse) return better ? TuneDecision::kTrade : TuneDecision::kNothing;
   if (!better) return undecided ? TuneDecision::kUndecided : TuneDecision::kNothing;
   return std::ranges::any_of(elsewhere, harms) ? TuneDecision::kFragile : TuneDecision::kBetter;

@@ -29,7 +29,7 @@ struct JudgedMetric {
 struct JudgedLoad {
   std::string load = {};  ///< `as given`, `rates x 1.25`.
   std::vector<JudgedMetric> metrics = {};
-  std::string why_not = {};  ///< Why this load cannot run; empty when it can.
+  std::string why_not = {};  ///< Who cannot run under this load, and why; empty when both can.
   /// Goals and conditions without a number in some run of the published or the best configuration,
   /// as text; they are not among `metrics`.
   std::string published_lacks = {};
@@ -54,9 +54,11 @@ enum class TuneDecision {
   kTrade,      ///< With two goals: better in one, and worse in the other.
   kNothing,    ///< No gain of kLeastGain or more on any load, or none beyond chance.
   kUndecided,  ///< The interval holds both no gain and a gain of kLeastGain, or few candidates.
+  kUnmet,      ///< The published configuration breaks a condition, and so does the best one.
 };
 
-/// `better`, `better only as given`, `a trade`, `nothing better`, `undecided`.
+/// `better`, `better only as given`, `a trade`, `nothing better`, `undecided`, `conditions not
+/// met`.
 std::string_view decision_name(TuneDecision decision);
 
 /// Gains below this share are not worth a change, however sure they are.
@@ -81,9 +83,14 @@ struct Gain {
 };
 Gain gain_of(const Difference& difference, const MetricName& metric);
 
-/// What the gains of the goals under the load as given, and under other loads, come to.
+/// Whether a configuration meets the conditions on fresh seeds: in the mean, perhaps (it breaks one
+/// in the mean, and not beyond chance), or not.
+enum class Conditions { kMet, kUnsure, kBroken };
+
+/// What the gains of the goals under the load as given, and under other loads, come to. When the
+/// published configuration breaks a condition, the best one is better if it meets all.
 TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,
-                    bool conditions_hold);
+                    Conditions best, Conditions published);
 
 /// Whether this is the metric of a goal or of a condition.
 bool decides(const TuneSpace& space, const TuneSearchResult& search, const MetricName& metric);

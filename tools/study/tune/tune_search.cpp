@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "tools/results/statistics.h"
+#include "tools/results/text_table.h"
 #include "tools/study/parallel.h"
 #include "tools/study/tune/tune_sample.h"
 
@@ -330,7 +331,9 @@ class Search {
       if (is_as_good(entries({trial, result_.best}, seeds)))
         simple = trial;
       else
-        drop(trial, fmt::format("worse than #{}, which has one change more", result_.best));
+        drop(trial,
+             fmt::format("worse than #{}, which has {} than this one", result_.best,
+                         counted(changed.size() - space_.changed(choice).size(), "more change")));
     }
     result_.best = simple;
   }
@@ -373,6 +376,11 @@ class Search {
 };
 
 }  // namespace
+
+std::size_t TuneSearchResult::tried() const {
+  const auto ran = [](const TuneCandidate& c) { return c.seeds() > 0; };
+  return static_cast<std::size_t>(std::ranges::count_if(candidates, ran)) - 1;
+}
 
 bool is_ratio_metric(const MetricName& metric) {
   return metric.text.ends_with("_per_s") ||

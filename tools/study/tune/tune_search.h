@@ -48,6 +48,9 @@ struct TuneSearchResult {
       {};                  ///< Those that the published configuration has numbers for.
   std::size_t budget = 0;  ///< Runs that it might take.
   std::size_t runs = 0;    ///< Runs that it took.
+
+  /// Candidates with results, besides the published one.
+  std::size_t tried() const;
 };
 
 /// A search that finds nothing in fewer candidates decides nothing: two for each knob, or all other
