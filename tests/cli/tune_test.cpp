@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/cli/cli_fixture.h"
+#include "tools/ingest/shell_words.h"
 
 namespace routesim::tools::testing {
 namespace {
@@ -79,6 +80,23 @@ class Tune : public Cli {
     return Json::parse(result.out, nullptr, false);
   }
 
+  /// The mean of a metric that the printed command gives.
+  double repeated(const Json& found, const std::string& metric) const {
+    std::vector<std::string> words;
+    ShellVariables none;
+    Diagnostics diagnostics;
+    for (const ShellCommand& command :
+         split_shell(found["command"], places_in_file("c"), none, "c", diagnostics))
+      for (const ShellWord& word : command) words.push_back(word.text);
+    EXPECT_EQ(words.at(0), "routesim");
+    words.erase(words.begin());
+    words.insert(words.end(), {"--quiet", "-o", "json"});
+    const Result result = run(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    const Json again = Json::parse(result.out, nullptr, false);
+    return again["replications"]["variants"][0]["summary"]["metrics"][metric]["mean"];
+  }
+
   /// Mean over the fresh seeds of a metric, by `run` alone.
   double measured(const std::string& file, const std::string& document,
                   const std::string& metric) const {
@@ -99,14 +117,14 @@ TEST_F(Tune, FindsThatAWeightOfZeroIsWrong) {
   ASSERT_EQ(found["knobs"].size(), 2U);
   EXPECT_EQ(found["knobs"][0]["published"], "0");
   EXPECT_NE(found["knobs"][0]["best"], "0");
-  EXPECT_GT(found["knobs"][0]["worth"]["low"], 0);
+  EXPECT_GT(found["knobs"][0]["worth"][0]["low"], 0);
   EXPECT_EQ(found["candidates"][0]["dropped"], nullptr);
 
   // The gain of the goal: its interval lies above a quarter, and the difference is its own.
   const Json& judged = found["judged"][0];
   EXPECT_EQ(judged["metric"], "ttft_ms.p90");
   EXPECT_GT(judged["gain"]["low"], 25);
-  EXPECT_NEAR(judged["best"].get<double>() - judged["published"].get<double>(),
+  EXPECT_NEAR(judged["candidate"].get<double>() - judged["published"].get<double>(),
               judged["difference"]["mean"].get<double>(), 1e-9);
 
   // The document differs in the weights alone, and `run` finds the numbers of the judgement.
@@ -120,18 +138,30 @@ TEST_F(Tune, FindsThatAWeightOfZeroIsWrong) {
     EXPECT_NE(line.find("weight: "), std::string::npos) << line;
   EXPECT_NE(slurp(epp).find("  # why?"), std::string::npos);
   EXPECT_EQ(run({"check", path("s.yaml"), "--set", "routing.endpoint_picker=" + epp}).code, 0);
-  EXPECT_NEAR(measured(path("s.yaml"), epp, "ttft_ms.p90"), judged["best"].get<double>(), 1e-6);
+  EXPECT_NEAR(measured(path("s.yaml"), epp, "ttft_ms.p90"), judged["candidate"].get<double>(),
+              1e-6);
   EXPECT_NEAR(measured(path("s.yaml"), path("epp.yaml"), "ttft_ms.p90"),
               judged["published"].get<double>(), 1e-6);
+}
 
-  // The words after --set do the same.
-  std::vector<std::string> words = {
-      "run", path("s.yaml"), "--quiet", "--seed", "10001", "--replications", "5", "-o", "json"};
-  for (const Json& set : found["set"]) words.insert(words.end(), {"--set", set});
-  const Json again = Json::parse(run(words).out);
-  EXPECT_NEAR(again["replications"]["variants"][0]["summary"]["metrics"]["ttft_ms.p90"]["mean"]
-                  .get<double>(),
-              judged["best"].get<double>(), 1e-6);
+// A tune file in another folder sets a load, the command line another number, and the scenario has
+// two variants. The line that is printed gives the judged numbers.
+TEST_F(Tune, TheCommandRepeatsTheBest) {
+  std::string text = slurp(path("s.yaml"));
+  const std::string routing = "routing: {balancer: endpoint-picker, endpoint_picker: epp.yaml}\n";
+  text.replace(
+      text.find(routing), routing.size(),
+      "variants:\n- name: first\n  routing: {balancer: random}\n- name: my router\n  " + routing);
+  write("two.yaml", text);
+  const std::string file = weights(
+      "variant: my router\nset: [workload.rate_scale=1.1, routing.endpoint_picker=epp.yaml]\n"
+      "budget: 60\nfresh_seeds: 3\nshift: []\n",
+      "two.yaml");
+  const Json found = tuned({file, "--seed", "7", "--set", "workload.groups.requests=250"}, 0);
+  EXPECT_EQ(found["set"][0], "workload.rate_scale=1.1");
+  EXPECT_EQ(found["set"][1], "routing.endpoint_picker=" + path("epp.yaml"));
+  EXPECT_EQ(found["set"][2], "workload.groups.requests=250");
+  EXPECT_EQ(repeated(found, "ttft_ms.p90"), found["judged"][0]["candidate"].get<double>());
 }
 
 // With one server every choice is the same.
@@ -146,6 +176,63 @@ TEST_F(Tune, SaysThatNothingMattersWhereNothingDoes) {
   EXPECT_EQ(found["set"], Json::array());
   for (std::size_t i = 1; i < found["candidates"].size(); ++i)
     EXPECT_EQ(found["candidates"][i]["dropped"], "same results as #0");
+}
+
+// The published configuration waits a second before it answers.
+TEST_F(Tune, WhoMeetsTheConditionsBeatsAFileThatBreaksThem) {
+  const auto with = [this](const std::string& condition) {
+    return write("tune.yaml",
+                 "scenario: s.yaml\nset: [cluster.frontend_latency=1]\nbudget: 40\n"
+                 "fresh_seeds: 5\nshift: []\ngoals: [maximise ttft_ms.mean]\nsubject_to: [" +
+                     condition + "]\nknobs:\n- {set: cluster.frontend_latency, values: [0.001]}\n");
+  };
+  const Json found = tuned({with("ttft_ms.min < 900")}, 0);
+  EXPECT_EQ(found["verdict"]["decision"], "better");
+  EXPECT_LT(found["judged"][0]["gain"]["high"], 0);
+  const std::string said = found["verdict"]["headline"];
+  EXPECT_EQ(said.find("Your file breaks ttft_ms.min < 900, and 1 change of 1 knob meets it on 5 "
+                      "fresh seeds: ttft_ms.mean -"),
+            0U)
+      << said;
+
+  const Json none = tuned({with("ttft_ms.min < 0.5")}, 4);
+  EXPECT_EQ(none["verdict"]["decision"], "conditions not met");
+  EXPECT_EQ(none["verdict"]["headline"],
+            "Nothing that was tried meets the conditions: your file breaks ttft_ms.min < 0.5, and "
+            "the other candidate left the race.");
+  EXPECT_EQ(none["command"], "");
+}
+
+// Half the GPUs are enough as given, and not for smaller ones.
+TEST_F(Tune, ABestThatCannotRunUnderAnotherLoadIsBetterOnlyAsGiven) {
+  std::string text = slurp(path("s.yaml"));
+  const std::string engine = ",\n     engine: {kv_cache_tokens: 60000}";
+  write("s.yaml", text.erase(text.find(engine), engine.size()));
+  const Json found =
+      tuned({write("tune.yaml",
+                   "scenario: s.yaml\nbudget: 40\nfresh_seeds: 3\nsubject_to: []\n"
+                   "set: [workload.groups.requests=50]\n"
+                   "shift:\n- {name: small, set: [\"cluster.pools[a].accelerator=A100-40\"]}\n"
+                   "goals: [maximise tpot_ms.mean]\n"
+                   "knobs:\n- {set: \"cluster.pools[a].tensor_parallel\", values: [1]}\n")},
+            0);
+  EXPECT_EQ(found["verdict"]["decision"], "better only as given");
+  EXPECT_EQ(found["loads"][0]["why_not"], "");
+  const std::string why = found["loads"][1]["why_not"];
+  EXPECT_EQ(why.find("#1 cannot run: cluster.pools[0]"), 0U) << why;
+  EXPECT_EQ(found["notes"], Json({"small: " + why + "."}));
+}
+
+// Twelve candidates are the least for six knobs, and those that the search began with all left.
+TEST_F(Tune, ASearchWithRunsLeftAsksForNoMore) {
+  const Json found = tuned({write("tune.yaml",
+                                  "scenario: s.yaml\nbudget: 100\nfresh_seeds: 2\nshift: []\n"
+                                  "set: [workload.groups.requests=50]\n"
+                                  "subject_to: [ttft_ms.p90 < 1]\n")},
+                           4);
+  EXPECT_LT(found["search_runs"].get<int>(), 70);
+  EXPECT_LT(found["candidates"].size(), 13U);
+  EXPECT_EQ(found["verdict"]["decision"], "conditions not met");
 }
 
 TEST_F(Tune, QuietSilencesTheNotes) {
@@ -194,6 +281,12 @@ TEST_F(Tune, AGainOfNothingMakesNoBest) {
   EXPECT_EQ(found["knobs"][0]["candidate"], "0.00999");
   EXPECT_GT(found["judged"][0]["gain"]["low"], 0);
   EXPECT_EQ(found["set"], Json::array());
+  const Json two =
+      tuned({file, "--goal", "minimise ttft_ms.p90", "--goal", "minimise ttft_ms.mean"}, 0);
+  EXPECT_EQ(two["verdict"]["headline"].get<std::string>().find(
+                "Nothing beats your file by 1 % or more: #1, the only one judged, gains "),
+            0U)
+      << two["verdict"];
   const Result text = run({"tune", file});
   EXPECT_EQ(text.out.find("To repeat"), std::string::npos) << text.out;
   EXPECT_EQ(text.out.find("  best  "), std::string::npos) << text.out;
@@ -212,6 +305,8 @@ TEST_F(Tune, ATradeSaysWhatIsGainedAndWhatIsLost) {
   EXPECT_EQ(said.find("No candidate beats your file in both goals: #1 loses ttft_ms.p90 -"), 0U);
   EXPECT_NE(said.find(" and gains tpot_ms.mean +"), std::string::npos) << said;
   EXPECT_NE(said.find(". On the front: #0 (your file), #1."), std::string::npos) << said;
+  EXPECT_EQ(found["knobs"][0]["worth"][0]["metric"], "ttft_ms.p90");
+  EXPECT_EQ(found["knobs"][0]["worth"][1]["metric"], "tpot_ms.mean");
   EXPECT_EQ(found["best"], 0);
   EXPECT_EQ(found["flags"], "");
   EXPECT_EQ(found["set"], Json({"cluster.pools[a].engine.max_num_seqs=4"}));
@@ -229,7 +324,7 @@ TEST_F(Tune, NoMemberOfTheFrontIsWorseThanTheBestInBothGoals) {
     bool is_worse = true;
     for (std::size_t g = 0; g < 2; ++g)
       is_worse = is_worse && member["metrics"][found["judged"][g]["metric"]]["mean"] >
-                                 found["judged"][g]["best"];
+                                 found["judged"][g]["candidate"];
     EXPECT_FALSE(is_worse) << member;
   }
 }
@@ -312,10 +407,22 @@ TEST_F(Tune, ReadsTheDocumentInsideHelmValues) {
   EXPECT_EQ(inside["judged"], bare["judged"]);
 
   // The document has no key path there: the file that was written takes its place.
-  EXPECT_EQ(inside["set"], Json({"routing.endpoint_picker=tuned.yaml"}));
+  EXPECT_EQ(inside["set"][0], "routing.endpoint_picker=tuned.yaml");
+  EXPECT_EQ(inside["command_document"], "tuned.yaml");
   const std::string file = weights("budget: 100\nfresh_seeds: 5\nshift: []\n", "wrapped.yaml");
+  const Result text = run({"tune", file, "--quiet"});
+  EXPECT_NE(text.out.find("write its document first, with -o epp=tuned.yaml:\nroutesim run "),
+            std::string::npos)
+      << text.out;
+
+  // What the values say besides is not lost with them.
+  values.insert(values.find('\n') + 1,
+                "  replicas: 3\n  flags: {ha-enable-leader-election: false}\n");
+  write("values.yaml", values);
   const Json written = tuned({file, "-o", "epp=" + path("ours.yaml")}, 0);
-  EXPECT_EQ(written["set"], Json({"routing.endpoint_picker=" + path("ours.yaml")}));
+  EXPECT_EQ(written["set"][0], "routing.endpoint_picker=" + path("ours.yaml"));
+  EXPECT_EQ(repeated(written, "ttft_ms.p90"), written["judged"][0]["candidate"].get<double>());
+  EXPECT_NE(written["judged"][0]["published"], inside["judged"][0]["published"]);
 }
 
 TEST_F(Tune, WhatIsWrongIsSaidBeforeAnyRun) {

@@ -436,7 +436,7 @@ TEST(TunePage, ShowsGainsAndGivesTheFile) {
          {"published", "1"},
          {"best", "3"},
          {"range", {"1", "2", "3"}},
-         {"worth", {{"percent", 4}, {"low", 3}, {"high", 5}}}}}},
+         {"worth", {{{"metric", "ttft_ms.p90"}, {"percent", 4}, {"low", 3}, {"high", 5}}}}}}},
       {"race",
        {{{"round", 1}, {"candidates", 8}, {"left", 4}},
         {{"round", 2}, {"candidates", 4}, {"left", 1}}}},
@@ -450,13 +450,15 @@ TEST(TunePage, ShowsGainsAndGivesTheFile) {
        {{{"load", "as given"},
          {"metric", "ttft_ms.p90"},
          {"published", 250},
-         {"best", 230},
+         {"candidate", 230},
          {"omniscient", nullptr},
          {"gain", {{"percent", 8}, {"low", 5}, {"high", 11}}}}}},
       {"front", json::array()},
       {"epp", "kind: EndpointPickerConfig\n"},
       {"flags", "--max-num-seqs 256\n"},
-      {"set", {"a=b"}}};
+      {"notes", {"small GPUs: #1 cannot run: it does not fit."}},
+      {"command", "routesim run s.yaml --set a=b"},
+      {"command_document", "t.yaml"}};
   const std::string page = page_of_text(tuned.dump());
   EXPECT_EQ(headline_of(page), "The best configuration is better.");
   EXPECT_NE(page.find("as given: TTFT p90"), std::string::npos);
@@ -464,6 +466,9 @@ TEST(TunePage, ShowsGainsAndGivesTheFile) {
   EXPECT_NE(page.find("href=\"data:text/plain;charset=utf-8,kind%3A%20EndpointPickerConfig%0A\""),
             std::string::npos);
   EXPECT_NE(page.find("<pre tabindex=\"0\">kind: EndpointPickerConfig\n</pre>"), std::string::npos);
+  EXPECT_NE(page.find(">small GPUs: #1 cannot run: it does not fit.<"), std::string::npos);
+  EXPECT_NE(page.find("<p>Save the router's configuration as t.yaml.</p>"), std::string::npos);
+  EXPECT_NE(page.find(">routesim run s.yaml --set a=b</pre>"), std::string::npos);
   expect_cells_are_data(page, 5);
 }
 
@@ -486,7 +491,7 @@ TEST(TunePage, TheFrontIsOfThoseThatFinished) {
                        {{{"load", "as given"},
                          {"metric", "ttft_ms.p90"},
                          {"published", 250},
-                         {"best", 200},
+                         {"candidate", 200},
                          {"gain", {{"percent", 20}, {"low", 15}, {"high", 25}}}}}},
                       {"candidates",
                        {candidate(0, 250, 90, nullptr), candidate(1, 200, 80, nullptr),

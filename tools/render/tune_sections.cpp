@@ -83,11 +83,14 @@ std::string judged_section(const Node& root) {
     plot.rows.push_back(gain_row(row["load"].text() + ": " + view.title, row["gain"]));
     const std::optional<Datum> closed = row["gap_closed"].datum();
     rows += "<tr><td>" + html(row["load"].text()) + "</td><td class=\"text\">" + html(view.title) +
-            "</td>" + metric_cell(row["published"], view) + metric_cell(row["best"], view) +
+            "</td>" + metric_cell(row["published"], view) + metric_cell(row["candidate"], view) +
             metric_cell(row["omniscient"], view) + gain_cell(row["gain"]) +
             number_cell(closed ? &*closed : nullptr, Unit::kRatio) + "</tr>";
   }
-  if (rows.empty()) return {};
+  std::string notes;
+  for (const Node& note : root["notes"].items())
+    notes += "<p class=\"fine\">" + html(note.text()) + "</p>";
+  if (rows.empty()) return notes;
   return "<h2>Published against " + name + "</h2><div class=\"charts\">" + draw(plot) + "</div>" +
          open_table(7) +
          "<thead><tr><th>load</th><th class=\"text\">metric</th>"
@@ -95,7 +98,7 @@ std::string judged_section(const Node& root) {
          name +
          "</th><th>omniscient</th><th>gain over published</th>"
          "<th>of the gap to omniscient</th></tr></thead><tbody>" +
-         rows + "</tbody></table></div>";
+         rows + "</tbody></table></div>" + notes;
 }
 
 /// Each knob: its value before and after, and what taking the change back would cost.
@@ -104,28 +107,39 @@ std::string knobs_section(const Node& root) {
                .subtitle =
                    "Loss when this change alone is taken back, on fresh seeds with 95 % "
                    "intervals."};
+  const std::vector<Node> goals = root["goals"].items();
   std::string rows;
   for (const Node& knob : root["knobs"].items()) {
     const std::string name = knob["name"].text();
     const std::string judged = knob[knob["candidate"].text().empty() ? "best" : "candidate"].text();
     const bool changed = knob["published"].text() != judged;
-    if (knob["worth"]["percent"].datum())
+    const std::vector<Node> worth = knob["worth"].items();
+    for (const Node& gain : worth)
       plot.rows.push_back(
-          gain_row(name + " " + knob["published"].text() + " → " + judged, knob["worth"]));
+          gain_row(name + " " + knob["published"].text() + " → " + judged +
+                       (worth.size() > 1 ? ", " + metric_view(gain["metric"].text()).title : ""),
+                   gain));
+    std::string worths;
+    for (std::size_t g = 0; g < goals.size(); ++g)
+      worths += g < worth.size() ? gain_cell(worth[g]) : "<td>–</td>";
     std::string range;
     for (const Node& value : knob["range"].items())
       range += (range.empty() ? "" : ", ") + value.text();
     rows += "<tr><td>" + html(name) + "</td><td class=\"text\">" + html(knob["published"].text()) +
             "</td><td class=\"text\">" +
-            (changed ? "<b>" + html(judged) + "</b>" : "as published") + "</td>" +
-            gain_cell(knob["worth"]) + "<td class=\"text\">" + html(range) + "</td></tr>";
+            (changed ? "<b>" + html(judged) + "</b>" : "as published") + "</td>" + worths +
+            "<td class=\"text\">" + html(range) + "</td></tr>";
   }
   if (rows.empty()) return {};
-  return "<h2>The knobs</h2><div class=\"charts\">" + draw(plot) + "</div>" + open_table(5) +
+  std::string heads;
+  for (const Node& goal : goals)
+    heads += "<th>worth" + (goals.size() > 1 ? ": " + html(goal.text()) : "") + "</th>";
+  return "<h2>The knobs</h2><div class=\"charts\">" + draw(plot) + "</div>" +
+         open_table(4 + goals.size()) +
          "<thead><tr><th>knob</th><th class=\"text\">published</th>"
          "<th class=\"text\">" +
-         judged_name(root) +
-         "</th><th>worth</th><th class=\"text\">values tried</th></tr>"
+         judged_name(root) + "</th>" + heads +
+         "<th class=\"text\">values tried</th></tr>"
          "</thead><tbody>" +
          rows + "</tbody></table></div>";
 }
@@ -208,11 +222,12 @@ std::string deploy_section(const Node& root) {
            "</p><pre tabindex=\"0\">" + html(epp) + "</pre>";
   if (const std::string flags = root["flags"].text(); !flags.empty())
     out += "<h3>The engines' flags</h3><pre tabindex=\"0\">" + html(flags) + "</pre>";
-  std::string sets;
-  for (const Node& set : root["set"].items()) sets += " --set " + shell_word(set.text());
-  if (!sets.empty())
-    out += "<h3>To repeat " + judged_name(root) + "</h3><pre tabindex=\"0\">routesim run SCENARIO" +
-           html(sets) + "</pre>";
+  if (const std::string command = root["command"].text(); !command.empty()) {
+    const std::string path = root["command_document"].text();
+    out += "<h3>To repeat " + judged_name(root) + "</h3>" +
+           (path.empty() ? "" : "<p>Save the router's configuration as " + html(path) + ".</p>") +
+           "<pre tabindex=\"0\">" + html(command) + "</pre>";
+  }
   return out.empty() ? out : "<h2>What to deploy</h2>" + out;
 }
 

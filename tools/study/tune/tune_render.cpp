@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "base/scalar_parse.h"
@@ -30,6 +31,13 @@ std::string judged_name(const TuneReport& report) {
 
 std::string value_text(const Assignment& a) {
   return a.value->is_scalar() ? a.value->text() : flow_text(*a.value);
+}
+
+/// The word after `--set`. A file that the tune file names is named from the working folder.
+std::string set_text(const Assignment& a) {
+  if (!a.value->is_scalar()) return a.path + "=" + value_text(a);
+  const std::string path = resolve_path(a.value->text(), a.where);
+  return a.path + "=" + (std::filesystem::is_regular_file(path) ? path : a.value->text());
 }
 
 bool is_in_document(const Assignment& a) {
@@ -81,6 +89,21 @@ const KnobWorth* find_worth(const TuneJudgement& judgement, std::size_t knob) {
   return at == judgement.worth.end() ? nullptr : &*at;
 }
 
+/// What the judged numbers lack.
+std::vector<std::string> notes_of(const TuneReport& report) {
+  std::vector<std::string> notes;
+  for (const JudgedLoad& load : report.judgement.loads) {
+    if (!load.why_not.empty()) notes.push_back(load.load + ": " + load.why_not + ".");
+    for (const auto& [name, lacks] : {std::pair(std::string("your file"), load.published_lacks),
+                                      std::pair(judged_name(report), load.best_lacks)})
+      if (!lacks.empty())
+        notes.push_back(fmt::format("{}: {} has no {} in some run.", load.load, name, lacks));
+  }
+  if (!report.judgement.no_omniscient.empty())
+    notes.push_back("There is no omniscient ceiling: " + report.judgement.no_omniscient + ".");
+  return notes;
+}
+
 std::string judged_table(const TuneReport& report) {
   const bool has_candidate = report.search.best != 0;
   TextTable table(2);
@@ -95,11 +118,6 @@ std::string judged_table(const TuneReport& report) {
   add_row({"load", "metric", "published", judged_name(report), "gain, %", "omniscient",
            "gap closed, %"});
   for (const JudgedLoad& load : report.judgement.loads) {
-    if (!load.why_not.empty()) table.add_row({load.load, "cannot run: " + load.why_not});
-    for (const auto& [name, lacks] :
-         {std::pair("published", load.published_lacks), std::pair("best", load.best_lacks)})
-      if (!lacks.empty())
-        table.add_row({load.load, fmt::format("no number in some run of {}: {}", name, lacks)});
     bool first = true;
     for (const JudgedMetric& metric : load.metrics) {
       if (!is_shown(report, metric, &load == &report.judgement.loads.front())) continue;
@@ -112,7 +130,9 @@ std::string judged_table(const TuneReport& report) {
       first = false;
     }
   }
-  return table.str();
+  std::string text = table.str();
+  for (const std::string& note : notes_of(report)) text += note + "\n";
+  return text;
 }
 
 std::string knobs_table(const TuneReport& report) {
@@ -202,14 +222,14 @@ std::string how_text(const TuneReport& report) {
   if (!with_zeros.empty())
     with_zeros = "Where " + with_zeros + " is 0 in a run, differences are compared, not ratios. ";
   return fmt::format(
-      "{} candidates in {} of {} runs, then {} runs to judge. A candidate left the race when a "
-      "one-sided "
-      "paired t-test at {:.3g} %, divided by the number of comparisons (Bonferroni), said that it "
+      "{} and your file in {} of {} runs, then {} to judge. A candidate left the race when a "
+      "one-sided paired t-test at {:.3g} %, divided by the number of comparisons (Bonferroni), "
+      "said that it "
       "was worse than the best one{}. {}Gains count on seeds {} to {}, which the search has not "
       "seen; "
       "intervals are 95 %.\n",
-      report.search.candidates.size(), report.search.runs, report.search.budget,
-      report.judgement.runs, 100 * (1 - config.confidence),
+      counted(report.search.tried(), "candidate"), report.search.runs, report.search.budget,
+      counted(report.judgement.runs, "run"), 100 * (1 - config.confidence),
       conditions.empty() ? "" : " or that it broke a condition (" + conditions + ")", with_zeros,
       report.judgement.seeds.front(), report.judgement.seeds.back());
 }
@@ -240,16 +260,15 @@ void write_knobs(JsonWriter& json, const TuneReport& report) {
     json.member("candidate", candidate);
     json.member("ordered", knob.ordered).key("range").begin_array();
     for (const KnobValue& value : knob.values) json.value(value.text);
-    json.end_array().key("worth");
-    if (const KnobWorth* const worth = find_worth(report.judgement, k)) {
-      const Gain gain = worth_of(*worth, report.space, 0);
-      json.begin_object().member("metric", report.space.goals[0].metric.text);
-      json.member("percent", gain.percent).member("low", gain.low).member("high", gain.high);
-      json.end_object();
-    } else {
-      json.null();
-    }
-    json.end_object();
+    json.end_array().key("worth").begin_array();
+    if (const KnobWorth* const worth = find_worth(report.judgement, k))
+      for (std::size_t g = 0; g < report.space.goals.size(); ++g) {
+        const Gain gain = worth_of(*worth, report.space, g);
+        json.begin_object().member("metric", report.space.goals[g].metric.text);
+        json.member("percent", gain.percent).member("low", gain.low).member("high", gain.high);
+        json.end_object();
+      }
+    json.end_array().end_object();
   }
   json.end_array();
 }
@@ -296,7 +315,7 @@ void write_judged(JsonWriter& json, const TuneReport& report) {
       const Difference& d = metric.difference;
       json.begin_object().member("load", load.load).member("metric", metric.metric.text);
       json.member("seeds", static_cast<std::int64_t>(report.judgement.seeds.size()));
-      json.member("published", d.base.mean).member("best", d.changed.mean).key("omniscient");
+      json.member("published", d.base.mean).member("candidate", d.changed.mean).key("omniscient");
       if (metric.omniscient)
         json.value(metric.omniscient->mean);
       else
@@ -307,7 +326,14 @@ void write_judged(JsonWriter& json, const TuneReport& report) {
       write_gain(json, gain_of(d, metric.metric));
       json.member("gap_closed", metric.gap_closed).end_object();
     }
-  json.end_array();
+  json.end_array().key("loads").begin_array();
+  for (const JudgedLoad& load : report.judgement.loads) {
+    json.begin_object().member("load", load.load).member("why_not", load.why_not);
+    json.member("published_lacks", load.published_lacks);
+    json.member("candidate_lacks", load.best_lacks).end_object();
+  }
+  json.end_array().member("no_omniscient", report.judgement.no_omniscient);
+  json.list("notes", notes_of(report));
 }
 
 void write_front(JsonWriter& json, const TuneReport& report) {
@@ -368,22 +394,33 @@ std::string deployed_flags(const TuneReport& report) {
   return text;
 }
 
-std::vector<std::string> best_sets(const TuneReport& report) {
-  std::vector<std::string> out;
-  if (report.judgement.decision == TuneDecision::kNothing) return out;
-  const bool whole = report.space.picker && !report.space.picker->is_bare;
-  bool in_document = false;
-  for (const Assignment& a : report.space.assignments(best_of(report).choice)) {
-    if (whole && is_in_document(a))
-      in_document = true;
-    else
-      out.push_back(a.path + "=" + value_text(a));
-  }
-  if (!in_document) return out;
+RepeatCommand repeat_command(const TuneReport& report) {
+  const TuneSpace& space = report.space;
+  const TuneDecision decision = report.judgement.decision;
+  RepeatCommand command;
+  if (report.search.best == 0 || decision == TuneDecision::kNothing ||
+      decision == TuneDecision::kUnmet)
+    return command;
+  const bool whole = space.picker && !space.picker->is_bare;
+  std::vector<Assignment> all = space.base;
+  for (Assignment& a : space.assignments(best_of(report).choice)) all.push_back(std::move(a));
   // The document of such a file has no key path: the file that -o epp writes takes its place.
-  if (!deploys_best(report)) return {};
-  out.push_back("routing.endpoint_picker=" + report.document_path);
-  return out;
+  const bool in_document = whole && std::ranges::any_of(all, is_in_document);
+  if (in_document && !deploys_best(report)) return command;
+  for (const Assignment& a : all)
+    if (!whole || !is_in_document(a)) command.sets.push_back(set_text(a));
+  if (in_document) {
+    command.document = report.document_path.empty() ? "tuned.yaml" : report.document_path;
+    command.sets.push_back(std::string(kPickerPath) + "=" + command.document);
+    for (const Assignment& a : space.picker->settings)
+      command.sets.push_back(a.path + "=" + value_text(a));
+  }
+  command.text = "routesim run " + shell_word(space.scenario_path) + " --variant " +
+                 shell_word(space.config.variant);
+  for (const std::string& set : command.sets) command.text += " --set " + shell_word(set);
+  command.text += fmt::format(" --seed {} --replications {}", report.judgement.seeds.front(),
+                              report.judgement.seeds.size());
+  return command;
 }
 
 std::string render_tune_text(const TuneReport& report) {
@@ -395,16 +432,12 @@ std::string render_tune_text(const TuneReport& report) {
   text += report.judgement.headline + "\n\n" + judged_table(report) + "\n" + knobs_table(report);
   if (!report.judgement.front.empty()) text += "\n" + front_table(report);
   text += "\n" + race_table(report) + "\n" + how_text(report);
-  if (!report.judgement.no_omniscient.empty())
-    text += "There is no omniscient ceiling: " + report.judgement.no_omniscient + ".\n";
-  const std::vector<std::string> sets = best_sets(report);
-  if (!sets.empty()) {
-    text += "To repeat " + (deploys_best(report) ? "the best configuration" : judged_name(report)) +
-            ":";
-    for (const std::string& set : sets) text += " --set " + shell_word(set);
-    text += "\n";
-  }
-  return text;
+  const RepeatCommand command = repeat_command(report);
+  if (command.text.empty()) return text;
+  text += "To repeat " + (deploys_best(report) ? "the best configuration" : judged_name(report));
+  if (!command.document.empty() && report.document_path.empty())
+    text += ", write its document first, with -o epp=" + shell_word(command.document);
+  return text + ":\n" + command.text + "\n";
 }
 
 std::string render_tune_json(const TuneReport& report) {
@@ -436,7 +469,9 @@ std::string render_tune_json(const TuneReport& report) {
   else
     json.null();
   json.member("flags", deployed_flags(report));
-  json.list("set", best_sets(report));
+  const RepeatCommand command = repeat_command(report);
+  json.list("set", command.sets);
+  json.member("command", command.text).member("command_document", command.document);
   return json.end_object().str() + "\n";
 }
 

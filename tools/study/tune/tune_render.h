@@ -14,7 +14,7 @@ struct TuneReport {
   const TuneSpace& space;
   const TuneSearchResult& search;
   const TuneJudgement& judgement;
-  std::string document_path = "tuned.yaml";  ///< Of the file that -o epp writes.
+  std::string document_path = {};  ///< Of the file that -o epp writes; empty when none is written.
   /// The router's document to deploy: the published text with the changed values in their places.
   /// Nothing when the variant has no document. Filled by deploy().
   std::optional<ChangedDocument> document = {};
@@ -30,9 +30,14 @@ void deploy(TuneReport& report);
 /// that are no flags as comments; empty when none changed.
 std::string deployed_flags(const TuneReport& report);
 
-/// The words after `--set` that make the judged candidate from the scenario; nothing when it is not
-/// better, or when they would need a document that is not the one to deploy.
-std::vector<std::string> best_sets(const TuneReport& report);
+/// How `routesim run` repeats the judged candidate on the fresh seeds.
+struct RepeatCommand {
+  std::vector<std::string> sets = {};  ///< The words after `--set`, those of every run first.
+  std::string text = {};  ///< The whole line; empty when there is no candidate worth repeating, or
+                          ///< it would need a document that is not the one to deploy.
+  std::string document = {};  ///< The file with the document to deploy that the line reads, if any.
+};
+RepeatCommand repeat_command(const TuneReport& report);
 
 /// The verdict, the judged numbers, the knobs and the race.
 std::string render_tune_text(const TuneReport& report);

@@ -240,14 +240,10 @@ class TuneReader {
                                 .text = std::move(found->text),
                                 .is_bare = found->is_bare};
     if (space_.picker->is_bare) return;
-    const sim::RoutingConfig& routing = variant.scenario.routing;
-    Assignment inlined = make_assignment(kPickerPath, {});
-    inlined.value = space_.picker->root;
-    space_.base.push_back(std::move(inlined));
-    space_.base.push_back(
-        make_assignment("routing.era", std::string(policies::name(variant.endpoint_picker->era))));
-    space_.base.push_back(
-        make_assignment("routing.router_replicas", std::to_string(routing.router_replicas)));
+    space_.picker->settings = {
+        make_assignment("routing.era", std::string(policies::name(variant.endpoint_picker->era))),
+        make_assignment("routing.router_replicas",
+                        std::to_string(variant.scenario.routing.router_replicas))};
   }
 
   void choose_metrics(const LoadedVariant& variant) {
@@ -374,7 +370,13 @@ std::optional<sim::RunPlan> prepare_choice(const TuneSpace& space, const Choice&
                           .variants = {space.config.variant},
                           .seed = space.seed,
                           .assignments = space.base};
-  for (const std::vector<Assignment>& more : {space.assignments(choice), extra})
+  std::vector<Assignment> document;
+  if (space.picker && !space.picker->is_bare) {
+    document = space.picker->settings;
+    document.push_back(make_assignment(kPickerPath, {}));
+    document.back().value = space.picker->root;
+  }
+  for (const std::vector<Assignment>& more : {document, space.assignments(choice), extra})
     request.assignments.insert(request.assignments.end(), more.begin(), more.end());
   const LoadedScenario loaded = load_scenario(request, diagnostics);
   if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;

@@ -50,6 +50,8 @@ struct TunedPicker {
   ConfigNode::Ptr root = {};  ///< The EndpointPickerConfig.
   std::string text = {};      ///< Where `root` stands; empty when it stands in the scenario.
   bool is_bare = true;        ///< Key paths of the scenario lead into it.
+  /// What the file says besides; made with the document where it is not bare.
+  std::vector<Assignment> settings = {};
 };
 
 /// A load that the search has not seen.
@@ -64,7 +66,8 @@ struct TuneSpace {
   std::string scenario_path;
   std::string scenario_name;
   std::uint64_t seed = 1;
-  std::vector<Assignment> base;  ///< Made in every run, before those of the candidate.
+  /// Made in every run, before those of the candidate (and after a document that is not bare).
+  std::vector<Assignment> base;
   std::vector<TuneGoal> goals;
   std::vector<Condition> conditions;
   std::vector<MetricName> metrics;  ///< Of the goals, then of the conditions, then the usual ones.
@@ -74,11 +77,11 @@ struct TuneSpace {
   std::vector<std::string> inputs;  ///< Every file that was read.
 
   Choice published() const;
+  /// The same, with parameters as published that their plugin's new type does not have.
+  Choice possible(Choice choice) const;
   std::vector<Assignment> assignments(const Choice& choice) const;
   /// The knobs that are not as published.
   std::vector<std::size_t> changed(const Choice& choice) const;
-  /// The same, with parameters as published that their plugin's new type does not have.
-  Choice possible(Choice choice) const;
 };
 
 /// A tune file, or a scenario, and the options of the command line.
