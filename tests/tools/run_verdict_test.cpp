@@ -460,6 +460,55 @@ TEST(RunVerdict, KneesComeFromTheLadder) {
             "of 4 stages); b in every stage; c at 10 req/s, 40 req/s (2 of 4 stages).");
 }
 
+/// A queue limit or a timeout keeps queues short: the requests that fail show the knee.
+TEST(RunVerdict, AStageThatFailsRequestsIsNotHeld) {
+  PageRun run = run_of({variant("a", {{5, 1}, {10, 1}, {20, 1}}), variant("b", {{5, 1}}),
+                        variant("c", {{5, 1}, {10, 1}, {20, 1}})});
+  run.variants[0].stages[1].values["failures"].value = 2;
+  run.variants[1].stages[0].values["failures"].value = 40;
+  run.variants[2].stages[0].values["failures"].value = 1;
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.knees[0].text),
+            "holds 5 req/s and fails 2 % of its requests at 10 req/s, though it holds 20 req/s "
+            "again");
+  EXPECT_EQ(verdict.knees[0].first_overloaded, 10);
+  EXPECT_EQ(plain(verdict.knees[1].text), "fails 40 % of its requests at 5 req/s");
+  EXPECT_EQ(plain(verdict.knees[2].text), "holds every rate, no knee up to 20 req/s");
+  run.variants.pop_back();
+  run.variants.pop_back();
+  EXPECT_FALSE(mentions(verdict_of(run).next, "scan higher rates"));
+}
+
+TEST(RunVerdict, AFleetThatFailsRequestsIsTooSmall) {
+  PageRun run = run_of(fleets({2, 3}, 0));
+  run.variants[0].stages[0].values["failures"].value = 50;
+  set(run.variants[0], "failures", 50);
+  EXPECT_EQ(lines(run).back(),
+            "the fewest servers that hold the load: a, 3 replicas (a, 2 replicas fails 50.0 % of "
+            "its requests)");
+}
+
+/// 100 requests at 100 req/s leave within 1 s; they wait 0.3 s, and 25 are answered in a second.
+TEST(RunVerdict, AStageThatEndsBeforeItsServersFillUpShowsNoKnee) {
+  PageRun run = run_of({variant("a", {{5, 1}, {50, 9}, {100, 3}}), variant("b", {{100, 3}}),
+                        variant("c", {{100, 2}})});
+  for (VariantView& v : run.variants) v.stages.back().values["request_throughput"].value = 25;
+  run.variants[0].stages[0].values["request_throughput"].value = 4.8;
+  run.variants[0].stages[1].values["request_throughput"].value = 25;  // Half of what is sent.
+  Verdict verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.knees[0].text),
+            "holds 50 req/s; its stages from 100 req/s on are too short to tell");
+  EXPECT_EQ(verdict.knees[0].last_held, 50);
+  EXPECT_EQ(plain(verdict.knees[1].text), "has a stage that is too short to tell at 100 req/s");
+  EXPECT_FALSE(verdict.knees[1].last_held);
+  EXPECT_EQ(plain(verdict.knees[2].text), "holds 100 req/s") << "long answers, short waits";
+  run.variants.pop_back();
+  EXPECT_FALSE(mentions(verdict_of(run).next, "scan")) << "neither higher nor lower";
+  run.variants[0].stages[2].overloaded = true;
+  verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.knees[0].text), "holds 50 req/s and is overloaded from 100 req/s on");
+}
+
 /// Variants that a scan runs at several rates are compared at each rate, never across.
 TEST(RunVerdict, AScanOfRatesComparesWithinEachLoad) {
   std::vector<VariantView> variants;

@@ -14,7 +14,7 @@ constexpr Shown kLatency = {"request_latency.mean", "mean request latency", "", 
                             true};
 constexpr Shown kOutput = {"output_throughput", "output tokens/s", "", Unit::kTokensPerSecond,
                            false};
-constexpr double kMoreFailures = 0.01;
+constexpr double kMoreFailures = 0.01;  ///< Share of the requests; fewer are no difference.
 /// Two values this close may change places with other seeds.
 constexpr double kClose = 1.25;
 constexpr double kMoreLoad = 1.1;     ///< Less than so much more load is no more load.
@@ -73,8 +73,8 @@ double rank_value(const std::optional<double>& value, const Shown& by) {
   return by.less_is_better ? *value : -*value;
 }
 
-/// How much load a variant holds: the highest rate below its first overloaded one, or the number of
-/// stages without overload where stages have no rate.
+/// How much load a variant holds: the highest rate below the first that it does not hold, or the
+/// number of stages that it holds where stages have no rate.
 double load_held(const PageRun& run, const VariantView& v) {
   std::vector<std::size_t> stages = reported_stages(v);
   // A variant that was interrupted may hold the stages that it did not reach.
@@ -89,8 +89,8 @@ double load_held(const PageRun& run, const VariantView& v) {
   for (const std::size_t i : stages) {
     const StageView& stage = v.stages[i];
     rates = rates && stage.rate && !stage.concurrency;
-    healthy += stage.overloaded ? 0 : 1;
-    if (stage.overloaded && stage.rate) first = std::min(first, *stage.rate);
+    healthy += is_held(stage) ? 1 : 0;
+    if (!is_held(stage) && stage.rate) first = std::min(first, *stage.rate);
   }
   if (!rates) return static_cast<double>(healthy);
   for (const std::size_t i : stages)
@@ -127,18 +127,27 @@ Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& membe
     for (const StageView& stage : run.variants[v].stages)
       overloaded = overloaded || (stage.reported && stage.overloaded);
   std::erase_if(held, [&](std::size_t i) {
-    return std::ranges::any_of(all, [&](const VariantView* v) { return v->stages[i].overloaded; });
+    return std::ranges::any_of(all, [&](const VariantView* v) { return !is_held(v->stages[i]); });
   });
   return held.empty() && overloaded ? over(kOutput, common) : over(kLatency, held);
 }
 
 }  // namespace
 
-double share_of_failures(const VariantView& variant) {
-  const Datum* failures = variant.summary.find("failures");
-  const Datum* requests = variant.summary.find("requests");
+double share_of_failures(const StageView& stage) {
+  const Datum* failures = stage.find("failures");
+  const Datum* requests = stage.find("requests");
   if (failures == nullptr || requests == nullptr || requests->value == 0) return 0;
   return failures->value / requests->value;
+}
+
+bool is_held(const StageView& stage) {
+  return !stage.overloaded && share_of_failures(stage) <= kMoreFailures;
+}
+
+bool holds_all(const VariantView& variant) {
+  return std::ranges::all_of(reported_stages(variant),
+                             [&](std::size_t i) { return is_held(variant.stages[i]); });
 }
 
 std::vector<std::size_t> reported_stages(const VariantView& variant) {
@@ -186,9 +195,10 @@ Contest::Contest(const PageRun& run, std::vector<std::size_t> members)
     return;
   }
   double least = INFINITY;
-  for (const std::size_t i : members) least = std::min(least, share_of_failures(run.variants[i]));
+  for (const std::size_t i : members)
+    least = std::min(least, share_of_failures(run.variants[i].summary));
   const auto fails = std::stable_partition(members.begin(), members.end(), [&](std::size_t i) {
-    return share_of_failures(run.variants[i]) <= least + kMoreFailures;
+    return share_of_failures(run.variants[i].summary) <= least + kMoreFailures;
   });
   rank({members.begin(), fails}, 0);
   if (fails != members.end()) rank({fails, members.end()}, kFailingLevel);

@@ -79,7 +79,12 @@ class Contest {
 };
 
 /// Failed requests over all requests.
-double share_of_failures(const VariantView& variant);
+double share_of_failures(const StageView& stage);
+/// Whether the servers hold the load of a stage: no queue grows, and at most 1 % of its requests
+/// fail.
+bool is_held(const StageView& stage);
+/// Whether they hold every reported stage that ended.
+bool holds_all(const VariantView& variant);
 /// Positions of the reported stages that ended.
 std::vector<std::size_t> reported_stages(const VariantView& variant);
 /// Positions of the reported stages that ask the same of each variant.

@@ -126,8 +126,9 @@ std::string Wording::by_how_much(std::size_t other, const std::string& called) c
   const std::string& mine = variant(winner()).name;
   switch (contest_.reason(winner(), other)) {
     case Reason::kFailures:
-      return name(other) + " fails " + percent(share_of_failures(variant(other))) +
-             " of its requests, " + mine + " " + percent(share_of_failures(variant(winner())));
+      return name(other) + " fails " + percent(share_of_failures(variant(other).summary)) +
+             " of its requests, " + mine + " " +
+             percent(share_of_failures(variant(winner()).summary));
     case Reason::kLoad:
       return "it " + held(winner()) + "; " + name(other) + " " + held(other) + servers(other);
     case Reason::kMeasure:
@@ -159,7 +160,7 @@ std::string Wording::also(std::size_t other) const {
       (reason == Reason::kMeasure && (!a || !b || *a == 0 || *b == 0)))
     return ". " + capital(by_how_much(other, called(other)));
   if (reason == Reason::kFailures)
-    return ", " + called(other) + " " + percent(share_of_failures(variant(other)));
+    return ", " + called(other) + " " + percent(share_of_failures(variant(other).summary));
   if (reason == Reason::kLoad) return "; " + called(other) + " " + held(other) + servers(other);
   const double most = std::max(*a, *b), least = std::min(*a, *b);
   const bool less = by().less_is_better, many = most >= 1.5 * least;
@@ -339,7 +340,7 @@ std::vector<VerdictLine> Wording::lines() const {
     for (const std::size_t i : reported_stages(*v)) overload = overload || v->stages[i].overloaded;
   const std::vector<std::size_t> common = common_stages({&one, &other});
   for (const std::size_t i : common) {
-    if (!one.stages[i].overloaded && !other.stages[i].overloaded) both_hold = i;
+    if (is_held(one.stages[i]) && is_held(other.stages[i])) both_hold = i;
     last = i;
   }
   // Runs at other rates, or an interrupted one, compare in the stages that both have.
@@ -377,7 +378,8 @@ std::string Wording::ranking() const {
     const Reason reason = contest_.reason(winner(), i);
     const std::optional<double> value = contest_.value(i);
     std::string text = name(i);
-    if (reason == Reason::kFailures) text += " fails " + percent(share_of_failures(variant(i)));
+    if (reason == Reason::kFailures)
+      text += " fails " + percent(share_of_failures(variant(i).summary));
     if (reason == Reason::kMeasure && value) text += " " + human(*value, by().unit);
     places.push_back(std::move(text));
   }
@@ -441,9 +443,6 @@ std::vector<Indices> by_load(const PageRun& run) {
   return all;
 }
 
-/// Whether the servers hold every stage, as far as the run shows.
-bool holds_all(const VariantView& v) { return overload_of(v).empty() && share_of_failures(v) == 0; }
-
 /// Whether a fixed number of requests is in flight in each stage.
 bool is_closed_loop(const VariantView& v) {
   const std::vector<std::size_t> stages = reported_stages(v);
@@ -478,9 +477,10 @@ void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& ver
     }
     std::string limit;
     if (most != nullptr)
-      limit = most->name + (overload_of(*most).empty()
-                                ? " fails " + percent(share_of_failures(*most)) + " of its requests"
-                                : " " + knee_of({most}, most->name).text);
+      limit = most->name +
+              (overload_of(*most).empty()
+                   ? " fails " + percent(share_of_failures(most->summary)) + " of its requests"
+                   : " " + knee_of({most}, most->name).text);
     if (fewest == nullptr)
       verdict.lines.push_back(
           {.text = "no size of " + policy + " that was tried holds the load: " + limit,

@@ -29,9 +29,11 @@ struct Step {
 /// How much load a variant holds.
 struct Knee {
   std::string variant;
-  std::string text;                             ///< `holds 15 req/s, overloaded from 20 req/s on`.
-  std::optional<double> last_held = {};         ///< Requests/s: the highest rate below the knee.
-  std::optional<double> first_overloaded = {};  ///< Requests/s; empty = no knee was found.
+  std::string text;                      ///< `holds 15 req/s, overloaded from 20 req/s on`.
+  std::optional<double> last_held = {};  ///< Requests/s: the highest rate below the knee.
+  /// Requests/s: the lowest rate that overloads it or fails; empty = no knee was found.
+  std::optional<double> first_overloaded = {};
+  bool too_short = false;  ///< Its highest rates are sent too shortly to show a knee.
 };
 
 struct Verdict {

@@ -67,7 +67,7 @@ class NextSteps {
     std::vector<std::string> open, low;
     double top = 0, bottom = INFINITY;
     for (const Knee& knee : verdict_.knees) {
-      if (knee.last_held && !knee.first_overloaded) {
+      if (knee.last_held && !knee.first_overloaded && !knee.too_short) {
         open.push_back(knee.variant);
         top = std::max(top, *knee.last_held);
       }
@@ -105,7 +105,7 @@ class NextSteps {
     if (scans_ || verdict_.overload.empty() || !run_.command.scan.empty()) return;
     for (const VariantView& v : run_.variants) {
       const auto servers = static_cast<std::int64_t>(v.servers.size());
-      if (!overload_of(v).empty() || servers < 2 || pools_of(v) != 1) continue;
+      if (!holds_all(v) || servers < 2 || pools_of(v) != 1) continue;
       const std::int64_t half = std::max<std::int64_t>(1, servers / 2);
       const std::int64_t most = std::max<std::int64_t>(1, servers * 3 / 4);
       add(v.name + " may need fewer servers than " + std::to_string(servers),

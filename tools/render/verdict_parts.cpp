@@ -43,33 +43,60 @@ bool has_rates(const VariantView& v) {
   });
 }
 
+/// An open loop that stops sending before its servers fill up shows no steady state: they take all
+/// its requests at once, at any rate, and answer them later. The answers take in all more than
+/// twice as long as the sending, and first tokens wait for over a quarter of it, as they do where
+/// rates exceed capacity by half. Long answers alone delay no first token.
+bool is_too_short(const StageView& stage) {
+  const Datum *wait = stage.find("ttft.mean"), *requests = stage.find("requests");
+  const Datum* answered = stage.find("request_throughput");
+  return wait != nullptr && requests != nullptr && answered != nullptr &&
+         4 * wait->value * *stage.rate > requests->value && 2 * answered->value < *stage.rate;
+}
+
 /// Stages in order of their rate, for a load that keeps its rate.
 Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
-  std::vector<std::pair<double, bool>> points;  // Rate, overloaded.
+  std::vector<const StageView*> stages;
   for (const VariantView* v : variants)
-    for (const std::size_t i : reported_stages(*v))
-      points.emplace_back(*v->stages[i].rate, v->stages[i].overloaded);
-  std::ranges::sort(points);
+    for (const std::size_t i : reported_stages(*v)) stages.push_back(&v->stages[i]);
+  std::ranges::stable_sort(stages, {}, [](const StageView* s) { return *s->rate; });
+  const auto knee_at =
+      std::ranges::find_if(stages, [](const StageView* s) { return !is_held(*s); });
+  const auto open_at = std::ranges::find_if(
+      stages, [](const StageView* s) { return is_held(*s) && is_too_short(*s); });
   Knee knee{.variant = name, .text = {}};
-  std::optional<double> held_above;  // A rate that is held above an overloaded one.
-  for (const auto& [rate, overloaded] : points) {
-    if (overloaded && !knee.first_overloaded) knee.first_overloaded = rate;
-    if (!overloaded && knee.first_overloaded && rate > *knee.first_overloaded) held_above = rate;
+  knee.too_short = knee_at == stages.end() && open_at != stages.end();
+  for (auto s = stages.begin(); s != (knee.too_short ? open_at : knee_at); ++s)
+    if (!is_too_short(**s)) knee.last_held = *(*s)->rate;
+  const std::string top = per_second(*stages.back()->rate);
+  const std::string held = knee.last_held ? "holds " + per_second(*knee.last_held) : "";
+  if (knee.too_short) {
+    const std::string place = per_second(*(*open_at)->rate);
+    knee.text = !held.empty() ? held + "; its stages from " + place + " on are too short to tell"
+                : stages.size() == 1
+                    ? "has a stage that is too short to tell at " + place
+                    : "has stages that are too short to tell from " + place + " on";
+    return knee;
   }
-  for (const auto& [rate, overloaded] : points)
-    if (!knee.first_overloaded || rate < *knee.first_overloaded) knee.last_held = rate;
-  const double top = points.back().first;
-  if (!knee.first_overloaded)
-    knee.text = points.size() == 1 ? "holds " + per_second(top)
-                                   : "holds every rate, no knee up to " + per_second(top);
-  else if (points.size() == 1)
-    knee.text = "is overloaded at " + per_second(top);
-  else if (!knee.last_held)
-    knee.text = "is overloaded at " + per_second(*knee.first_overloaded) + ", the lowest rate";
+  if (knee_at == stages.end()) {
+    knee.text = stages.size() == 1 ? held : "holds every rate, no knee up to " + top;
+    return knee;
+  }
+  knee.first_overloaded = *(*knee_at)->rate;
+  const bool fails = !(*knee_at)->overloaded;
+  const std::string what =
+      fails ? "fails " + human(share_of_failures(**knee_at), Unit::kRatio) + " of its requests"
+            : "is overloaded";
+  const std::string place = per_second(*knee.first_overloaded);
+  if (held.empty())
+    knee.text = what + " at " + place +
+                (stages.size() > 1 && knee_at == stages.begin() ? ", the lowest rate" : "");
   else
-    knee.text = "holds " + per_second(*knee.last_held) + " and is overloaded from " +
-                per_second(*knee.first_overloaded) + " on";
-  if (held_above) knee.text += ", though it holds " + per_second(*held_above) + " again";
+    knee.text = held + " and " + what + (fails ? " at " + place : " from " + place + " on");
+  const auto again = std::find_if(stages.rbegin(), std::reverse_iterator(knee_at),
+                                  [](const StageView* s) { return is_held(*s); });
+  if (again != std::reverse_iterator(knee_at) && *(*again)->rate > *knee.first_overloaded)
+    knee.text += ", though it holds " + per_second(*(*again)->rate) + " again";
   return knee;
 }
 

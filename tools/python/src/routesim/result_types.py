@@ -774,7 +774,8 @@ class Knee(TypedDict):
     text: str
     #: Highest rate below the knee, requests/s; null when no stage is held.
     last_held: float | None
-    #: Lowest overloaded rate, requests/s; null when no knee was found.
+    #: Lowest rate that is overloaded or fails more than 1 % of its requests, requests/s; null
+    #: when no knee was found.
     first_overloaded: float | None
 
 
