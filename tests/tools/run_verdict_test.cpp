@@ -374,6 +374,17 @@ TEST(RunVerdict, SaysWhereTheLeadChanges) {
             "req/s on.");
 }
 
+TEST(RunVerdict, TheLeadChangesWithTheRateWhateverTheOrderOfTheStages) {
+  EXPECT_EQ(headline(run_of({variant("a", {{5, 1}, {40, 9}, {20, 2}, {10, 1}}),
+                             variant("b", {{5, 2}, {40, 5}, {20, 1}, {10, 2}})})),
+            "No single winner by mean request latency: the base a leads up to 10 req/s, b from 20 "
+            "req/s on.");
+  EXPECT_EQ(headline(run_of({variant("a", {{5, 1}, {20, 1}, {10, 2}}),
+                             variant("b", {{5, 2}, {20, 2}, {10, 1}})})),
+            "No single winner by mean request latency: the base a leads up to 5 req/s, b at 10 "
+            "req/s, the base a from 20 req/s on.");
+}
+
 TEST(RunVerdict, AWarmUpStageChangesNoLead) {
   PageRun run = run_of({variant("a", {{5, 1}, {10, 4}}), variant("b", {{5, 3}, {10, 1}})});
   for (VariantView& v : run.variants) {
@@ -530,6 +541,20 @@ TEST(RunVerdict, AScanOfRatesComparesWithinEachLoad) {
   EXPECT_EQ(verdict.knees[0].variant, "a");
   EXPECT_EQ(plain(verdict.knees[0].text), "holds 10 req/s and is overloaded from 20 req/s on");
   EXPECT_EQ(plain(verdict.knees[1].text), "holds every rate, no knee up to 20 req/s");
+}
+
+TEST(RunVerdict, ALoadOfOneVariantIsNoContest) {
+  std::vector<VariantView> variants;
+  for (const auto& [name, load] : {std::pair("a", "1"), {"b", "2"}, {"c", "2"}, {"d", "3"}}) {
+    variants.push_back(one_stage(name, name == std::string("c") ? 1 : 3));
+    variants.back().resolved = {{"workload.rate_scale", load}};
+  }
+  EXPECT_EQ(headline(run_of(variants)),
+            "c wins against the base b at the one load that several variants face.");
+  variants.push_back(one_stage("c", 1));
+  variants.back().resolved = {{"workload.rate_scale", "3"}};
+  EXPECT_EQ(headline(run_of(variants)),
+            "c wins at each of the 2 loads that several variants face.");
 }
 
 TEST(RunVerdict, FailedExpectationsAndInterruptionsAreSaid) {

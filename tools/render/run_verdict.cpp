@@ -212,18 +212,19 @@ std::string Wording::win(bool brief) const {
   return text + ".";
 }
 
-/// `a up to 15 req/s, the base b from 20 req/s on`; empty where one variant leads throughout.
+/// `a leads up to 15 req/s, the base b from 20 req/s on`; empty where one variant leads throughout.
 std::string Wording::changing_lead() const {
   struct Span {
-    std::size_t who, first, last;
+    std::size_t who, first, last, stages;
   };
   std::vector<Span> spans;
   std::optional<std::size_t> leader;
-  for (const std::size_t i : contest_.contested_stages()) {
+  for (const std::size_t i : in_load_order(variant(winner()), contest_.contested_stages())) {
     leader = contest_.leader_at(i, leader);
     if (!leader) continue;
-    if (spans.empty() || spans.back().who != *leader) spans.push_back({*leader, i, i});
+    if (spans.empty() || spans.back().who != *leader) spans.push_back({*leader, i, i, 0});
     spans.back().last = i;
+    ++spans.back().stages;
   }
   if (spans.size() < 2) return {};
   const auto place = [this](std::size_t i) { return stage_place(variant(winner()), i); };
@@ -232,19 +233,20 @@ std::string Wording::changing_lead() const {
   if (spans.size() > kMostSpans) {
     for (const std::size_t v : contest_.order()) {
       std::size_t stages = 0;
-      std::optional<std::size_t> leads;
-      for (const std::size_t i : contest_.contested_stages())
-        stages += (leads = contest_.leader_at(i, leads)) == v ? 1 : 0;
+      for (const Span& span : spans) stages += span.who == v ? span.stages : 0;
       if (stages > 0)
         text += (text.empty() ? "" : ", ") + name(v) + " in " + std::to_string(stages) + " stages";
     }
+    return text;
   }
-  for (std::size_t s = 0; s < spans.size() && spans.size() <= kMostSpans; ++s) {
+  for (std::size_t s = 0; s < spans.size(); ++s) {
     text += (s == 0 ? "" : ", ") + name(spans[s].who);
     if (s == 0)
       text += " leads up to " + place(spans[s].last);
     else if (s + 1 == spans.size())
       text += " from " + place(spans[s].first) + " on";
+    else if (spans[s].stages == 1)
+      text += " at " + place(spans[s].first);
     else
       text += " from " + place(spans[s].first) + " to " + place(spans[s].last);
   }
@@ -513,16 +515,14 @@ const std::string& family(const VariantView& v) { return v.scan_of.empty() ? v.n
 
 /// Several loads: each has a contest of its own, and a line.
 void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdict& verdict) {
-  std::string leads;
-  std::vector<std::string> winners;
-  bool contested = false;
+  std::vector<std::string> winners, bases;  // Of the loads that several variants face.
   for (const Indices& members : groups) {
     Verdict one;
     compare(run, members, true, one);
     VerdictLine line{.text = one.headline, .better = std::nullopt};
     const auto winner = std::ranges::find(run.variants, one.winner, &VariantView::name);
     if (members.size() > 1) {
-      contested = true;
+      bases.push_back(family(run.variants[members.front()]));
       winners.push_back(one.winner.empty() ? "" : family(*winner));
       if (!one.winner.empty()) line.better = &*winner != &run.variants[members.front()];
     }
@@ -530,25 +530,33 @@ void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdi
     if (verdict.goals.empty()) verdict.goals = one.goals;
     verdict.close = verdict.close || one.close;
   }
-  const std::string loads = std::to_string(groups.size()) + " loads";
-  const std::string base = family(run.variants.front());
-  if (!contested) {
+  const auto are_same = [](const std::vector<std::string>& names) {
+    return std::ranges::adjacent_find(names, std::not_equal_to<>()) == names.end();
+  };
+  if (winners.empty()) {
     for (const Knee& knee : verdict.knees)
       verdict.headline += (verdict.headline.empty() ? "" : "; ") + knee.variant + " " + knee.text;
-    verdict.headline = verdict.headline.empty() ? "The " + loads + " have no variant in common."
+    verdict.headline = verdict.headline.empty() ? "The " + std::to_string(groups.size()) +
+                                                      " loads have no variant in common."
                                                 : verdict.headline + ".";
-  } else if (std::ranges::adjacent_find(winners, std::not_equal_to<>()) == winners.end() &&
-             !winners.front().empty()) {
-    verdict.headline =
-        winners.front() +
-        (winners.front() == base ? ", the base, wins at each of the "
-                                 : " wins against the base " + base + " at each of the ") +
-        loads + ".";
+    return;
+  }
+  const std::string loads =
+      (winners.size() == 1 ? "the one load"
+                           : "each of the " + std::to_string(winners.size()) + " loads") +
+      (winners.size() == groups.size() ? "" : " that several variants face");
+  const std::string base = are_same(bases) ? bases.front() : "";
+  if (are_same(winners) && !winners.front().empty()) {
     verdict.winner = winners.front();
+    verdict.headline = verdict.winner +
+                       (verdict.winner == base ? ", the base, wins at "
+                        : base.empty()         ? " wins at "
+                                               : " wins against the base " + base + " at ") +
+                       loads + ".";
   } else {
-    verdict.headline = "No variant wins at each of the " + loads +
-                       "; each is compared with those that face the same load. The base is " +
-                       base + ".";
+    verdict.headline = "No variant wins at " + loads +
+                       "; each is compared with those that face the same load." +
+                       (base.empty() ? "" : " The base is " + base + ".");
   }
 }
 

@@ -150,6 +150,17 @@ std::string stage_place(const VariantView& variant, std::size_t stage) {
   return "stage " + s.name;
 }
 
+std::vector<std::size_t> in_load_order(const VariantView& variant,
+                                       std::vector<std::size_t> stages) {
+  const StageSteps steps = steps_of(variant);
+  if (steps != StageSteps::kNames)
+    std::ranges::sort(stages, {}, [&](std::size_t i) {
+      const StageView& stage = variant.stages[i];
+      return steps == StageSteps::kRates ? *stage.rate : *stage.concurrency;
+    });
+  return stages;
+}
+
 std::string overload_of(const VariantView& variant) {
   const std::vector<std::size_t> reported = reported_stages(variant);
   std::vector<std::size_t> overloaded;

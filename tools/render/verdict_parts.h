@@ -12,6 +12,9 @@ namespace routesim::tools {
 /// A stage as readers know it: `20 req/s`, `8 concurrent requests` or `stage warm`.
 std::string stage_place(const VariantView& variant, std::size_t stage);
 
+/// The stages by rate or concurrency where each has its own; else as they are.
+std::vector<std::size_t> in_load_order(const VariantView& variant, std::vector<std::size_t> stages);
+
 /// Names the stages that overload a variant: `from 20 req/s on (13 of 16 stages)`; empty for none.
 std::string overload_of(const VariantView& variant);
 
