@@ -187,7 +187,7 @@ TEST(SweepPage, FindsTheSmallestFleetForEachRate) {
   EXPECT_EQ(goals.smallest_fleet(panel, "b", "5"), std::nullopt) << "375 ms with 4 servers";
   const std::string page = render_page(data);
   EXPECT_EQ(headline_of(page),
-            "At rate 10 the goals hold with 4 servers behind a and with no fleet up to 4 servers "
+            "At rate 10 the goals hold with 4 servers behind a and not even with 4 servers "
             "behind b.");
   EXPECT_NE(page.find("<tr><td>10</td><td>4 servers</td><td class=\"bad\">none up to 4</td></tr>"),
             std::string::npos);

@@ -57,7 +57,7 @@ Reach fleet_reach(const PageSweep& sweep, const SweepGoals& goals, const SweepPa
   const std::string& axis = sweep.axes[fleet.axis];
   const auto n = goals.smallest_fleet(panel, variant, rate);
   if (!n)
-    return {name_of(panel, variant), "with no fleet up to " + axis_text(axis, fleet.values.back()),
+    return {name_of(panel, variant), "not even with " + axis_text(axis, fleet.values.back()),
             -std::numeric_limits<double>::infinity()};
   return {name_of(panel, variant), "with " + axis_text(axis, fleet.values[*n]), -fleet.numbers[*n]};
 }
