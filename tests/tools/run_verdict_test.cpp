@@ -217,8 +217,12 @@ TEST(RunVerdict, SeveralLeadersShareTheLead) {
       run_of({one_stage("a", 2), one_stage("b", 1), one_stage("c", 1.003), one_stage("d", 3)});
   EXPECT_EQ(headline(run),
             "b and c lead among 4 variants and are within 1 % of each other in mean request "
-            "latency; of b: its requests finish 2 times sooner than with the base a, after 1 s "
-            "instead of 2 s on average.");
+            "latency. b against the base a: its requests finish 2 times sooner, after 1 s instead "
+            "of 2 s on average.");
+  EXPECT_EQ(headline(run_of({one_stage("a", 1.03), one_stage("b", 1), one_stage("c", 1)})),
+            "b and c lead among 3 variants and are within 1 % of each other in mean request "
+            "latency. b against the base a: its requests finish 2.9 % sooner, after 1 s instead of "
+            "1.03 s on average, which may be chance.");
 }
 
 /// In a tie the lines are about the variant that is not the base, and name it.
@@ -318,6 +322,8 @@ TEST(RunVerdict, WhatReplicationsDoNotDecideHasNoWinner) {
       headline(run),
       "b and the base a are not distinguishable over 4 replications in mean request latency.");
   EXPECT_TRUE(mentions(verdict_of(run).next, "--replications 16"));
+  set_seeds(run.variants[1], {1.0, 1.1, 0.9, 1.0});
+  EXPECT_FALSE(mentions(verdict_of(run).next, "--replications")) << "no seed tells equals apart";
 }
 
 /// The values of two variants overlap, but with the same seed one is always better: paired.
@@ -431,6 +437,21 @@ TEST(RunVerdict, GoalsDecideByGoodput) {
   EXPECT_EQ(plain(verdict.goals), "Goodput counts requests with ttft ≤ 1 s.");
 }
 
+/// The caveat is about the runner-up, which is close; the base is not.
+TEST(RunVerdict, ABaseThatServesNoneWithinTheGoalsIsNotBeatenByChance) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 2)});
+  set_goodput(run.variants[0], 0);
+  set_goodput(run.variants[1], 4);
+  EXPECT_EQ(headline(run),
+            "b wins against the base a: it delivers requests within the goals, 4 req/s, and the "
+            "base a none.");
+  run.variants.push_back(one_stage("c", 2));
+  set_goodput(run.variants[2], 4.1);
+  EXPECT_EQ(headline(run),
+            "c is ahead among 3 variants: it delivers requests within the goals, 4.1 req/s, and "
+            "the base a none, and 2.5 % more than the runner-up b (4 req/s), which may be chance.");
+}
+
 TEST(RunVerdict, GoalsOfOneVariantDecideNothing) {
   PageRun run = run_of({one_stage("a", 1), one_stage("b", 2)});
   set_goodput(run.variants[1], 8);
@@ -472,6 +493,26 @@ TEST(RunVerdict, KneesComeFromTheLadder) {
 }
 
 /// A queue limit or a timeout keeps queues short: the requests that fail show the knee.
+TEST(RunVerdict, NextNamesTheBoundOfEachVariant) {
+  const Verdict verdict = verdict_of(
+      run_of({variant("a", {{4, 9, true}}), variant("b", {{4, 1}}), variant("c", {{8, 1}}),
+              variant("d", {{8, 1}}), variant("e", {{12, 9, true}})}));
+  EXPECT_TRUE(mentions(verdict.next, "No knee of b up to 4 req/s, of c, d up to 8 req/s; scan"));
+  EXPECT_TRUE(
+      mentions(verdict.next, "No held rate of a down to 4 req/s, of e down to 12 req/s; scan"));
+}
+
+/// Factors scale a load of several rates; rates do not.
+TEST(RunVerdict, NextScansAsTheRunDid) {
+  PageRun run = run_of({variant("a", {{5, 1}, {10, 1}})});
+  run.command.scan = " --rate 0.1x,0.2x --replicas 2,4";
+  EXPECT_TRUE(mentions(verdict_of(run).next, " --rate 0.3x,0.4x --replicas 2,4"));
+  run.command.scan = " --rate 133.3,3.3333";
+  EXPECT_TRUE(mentions(verdict_of(run).next, " --rate 200,267"));
+  run.variants[0].stages[0].overloaded = true;
+  EXPECT_TRUE(mentions(verdict_of(run).next, " --rate 0.833,1.67"));
+}
+
 TEST(RunVerdict, AStageThatFailsRequestsIsNotHeld) {
   PageRun run = run_of({variant("a", {{5, 1}, {10, 1}, {20, 1}}), variant("b", {{5, 1}}),
                         variant("c", {{5, 1}, {10, 1}, {20, 1}})});
@@ -606,6 +647,8 @@ TEST(RunVerdict, ABiggerFleetIsNamedAsBigger) {
   run.variants[0].servers.resize(4);
   run.variants[1].servers.resize(8);
   EXPECT_NE(headline(run).find("(8 servers instead of 4)"), std::string::npos) << headline(run);
+  run.variants[1].servers.resize(1);
+  EXPECT_NE(headline(run).find("(1 server instead of 4)"), std::string::npos) << headline(run);
 }
 
 /// A scan of fleets asks for the fewest servers, not for the fastest fleet.

@@ -271,8 +271,8 @@ std::vector<std::size_t> Contest::contested_stages() const {
 bool Contest::is_close() const {
   if (order_.size() < 2) return false;
   const Apart how = apart(winner(), order_[1]);
+  if (run_.replications > 1) return how == Apart::kUndecided;  // Else the seeds have decided.
   if (how != Apart::kClear) return true;
-  if (run_.replications > 1) return false;  // The seeds have decided.
   const std::optional<double> a = value(winner());
   const std::optional<double> b = value(order_[1]);
   return reason(winner(), order_[1]) == Reason::kMeasure && a && b &&

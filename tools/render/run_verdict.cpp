@@ -13,6 +13,8 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
+constexpr char kMayBeChance[] = ", which may be chance";
+
 std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
 
 std::string capital(std::string text) {
@@ -106,7 +108,8 @@ std::string Wording::servers(std::size_t other) const {
   const std::size_t mine = variant(winner()).servers.size();
   const std::size_t theirs = variant(other).servers.size();
   if (mine == theirs || mine == 0 || theirs == 0) return {};
-  return " (" + std::to_string(mine) + " servers instead of " + std::to_string(theirs) + ")";
+  return " (" + std::to_string(mine) + (mine == 1 ? " server" : " servers") + " instead of " +
+         std::to_string(theirs) + ")";
 }
 
 /// ` in the 3 stages that both hold`; empty where the whole run counts.
@@ -143,11 +146,13 @@ std::string Wording::by_how_much(std::size_t other, const std::string& called) c
     return "its requests finish " + (*b >= 1.5 * *a ? times(*b, *a) : percent(1 - *a / *b)) +
            " sooner" + (called.empty() ? "" : " than with " + called) + stage_count() + ", after " +
            values + " on average" + servers(other);
-  const bool many = *b > 0 && *a >= 1.5 * *b;
-  const std::string more = many ? times(*a, *b) + " as many " : percent(*a / *b - 1) + " more ";
-  return "it delivers " + (*b > 0 ? more : "") +
-         (contest_.by_goals() ? "requests within the goals" : "output tokens") +
-         (called.empty() ? "" : (many ? " as " : " than ") + called) + stage_count() + ", " +
+  const std::string what = contest_.by_goals() ? "requests within the goals" : "output tokens";
+  if (*b == 0)
+    return "it delivers " + what + stage_count() + ", " + human(*a, by().unit) + ", and " +
+           name(other) + " none" + servers(other);
+  const bool many = *a >= 1.5 * *b;
+  return "it delivers " + (many ? times(*a, *b) + " as many " : percent(*a / *b - 1) + " more ") +
+         what + (called.empty() ? "" : (many ? " as " : " than ") + called) + stage_count() + ", " +
          values + servers(other);
 }
 
@@ -190,25 +195,28 @@ std::string Wording::tie(const Indices& same) const {
            how + ".";
   std::string text = names(same) + " lead" + among() + " and are " + how;
   if (std::ranges::find(same, contest_.base()) == same.end())
-    text += "; of " + variant(winner()).name + ": " +
-            by_how_much(contest_.base(), name(contest_.base()));
+    text += ". " + variant(winner()).name + " against " + name(contest_.base()) + ": " +
+            by_how_much(contest_.base(), "") +
+            (contest_.apart(winner(), contest_.base()) == Apart::kSlight ? kMayBeChance : "");
   return text + ".";
 }
 
 std::string Wording::win(bool brief) const {
   const std::size_t base = contest_.base();
   const std::size_t other = winner() == base ? runner_up() : base;
-  const bool slight = contest_.apart(winner(), other) == Apart::kSlight ||
-                      contest_.apart(winner(), runner_up()) == Apart::kSlight;
-  const bool pair = size() == 2;
+  // The runner-up may be close where the base is far behind.
+  const bool slight_base = contest_.apart(winner(), other) == Apart::kSlight;
+  const bool slight_next = contest_.apart(winner(), runner_up()) == Apart::kSlight;
+  const bool slight = slight_base || slight_next, pair = size() == 2;
   std::string text = name(winner());
   if (slight)
     text += pair ? " is ahead of " + name(other) : " is ahead" + among();
   else
     text += pair ? " wins against " + name(other) : " wins" + among();
-  text += (slight ? " in this one run, which may be chance: " : ": ") +
+  text += (slight_base ? " in this one run" + std::string(kMayBeChance) + ": " : ": ") +
           by_how_much(other, pair ? "" : called(other));
-  if (!brief && winner() != base && runner_up() != base) text += also(runner_up());
+  if ((!brief || slight_next) && winner() != base && runner_up() != base)
+    text += also(runner_up()) + (slight_next && !slight_base ? kMayBeChance : "");
   return text + ".";
 }
 
@@ -325,7 +333,7 @@ std::optional<VerdictLine> Wording::line(const Shown& shown, const StageView& x,
               (has_winner() ? "" : " with " + name(one)) + " instead of " +
               human(b->value, shown.unit) + " with " + called(other) +
               (b->value == 0 ? "" : " (" + change_text(b->value, a->value, shown.unit) + ")") +
-              (slight ? ", which may be chance" : "")};
+              (slight ? kMayBeChance : "")};
   line.better =
       slight ? std::nullopt : std::optional((a->value < b->value) == shown.less_is_better);
   return line;

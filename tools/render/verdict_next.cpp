@@ -1,6 +1,8 @@
 // What to do after a run: commands that answer what its verdict leaves open.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <sstream>
 
 #include "base/scalar_parse.h"
 #include "tools/render/contest.h"
@@ -62,38 +64,69 @@ class NextSteps {
           again(" --replications " + std::to_string(4 * run_.replications)));
   }
 
+  /// Variants that share a bound on their load, in requests/s.
+  using Bounds = std::vector<std::pair<double, std::vector<std::string>>>;
+
+  static void add_bound(Bounds& bounds, double bound, const std::string& variant) {
+    auto at = std::ranges::find(bounds, bound, &Bounds::value_type::first);
+    if (at == bounds.end()) at = bounds.insert(at, {bound, {}});
+    at->second.push_back(variant);
+  }
+  /// ` of a, b up to 4 req/s, of c up to 8 req/s`.
+  static std::string bounds_text(const Bounds& bounds, const std::string& direction) {
+    std::string text;
+    for (const auto& [bound, variants] : bounds)
+      text += (text.empty() ? " of " : ", of ") + listed(variants) + direction +
+              human(bound, Unit::kRequestsPerSecond);
+    return text;
+  }
+
   /// A ladder that ends before the knee, or begins behind it.
   void more_load() {
-    std::vector<std::string> open, low;
-    double top = 0, bottom = INFINITY;
+    Bounds open, low;
     for (const Knee& knee : verdict_.knees) {
-      if (knee.last_held && !knee.first_overloaded && !knee.too_short) {
-        open.push_back(knee.variant);
-        top = std::max(top, *knee.last_held);
-      }
-      if (knee.first_overloaded && !knee.last_held) {
-        low.push_back(knee.variant);
-        bottom = std::min(bottom, *knee.first_overloaded);
-      }
+      if (knee.last_held && !knee.first_overloaded && !knee.too_short)
+        add_bound(open, *knee.last_held, knee.variant);
+      if (knee.first_overloaded && !knee.last_held)
+        add_bound(low, *knee.first_overloaded, knee.variant);
     }
+    const auto [least, most] = scanned();
     if (!open.empty())
-      add("No knee of " + listed(open) + " up to " + human(top, Unit::kRequestsPerSecond) +
-              "; scan higher rates",
+      add("No knee" + bounds_text(open, " up to ") + "; scan higher rates",
           scan(run_.command.variants,
-               (by_rate() ? " --rate " + number_text(1.5 * top) + "," + number_text(2 * top)
-                          : " --rate 2x") +
-                   fleets()));
+               (most.empty() ? " --rate 2x" : " --rate " + scaled(most, 1.5, 2)) + fleets()));
     if (!low.empty())
-      add("No rate that " + listed(low) + " holds down to " +
-              human(bottom, Unit::kRequestsPerSecond) + "; scan lower rates",
+      add("No held rate" + bounds_text(low, " down to ") + "; scan lower rates",
           scan(run_.command.variants,
-               (by_rate() ? " --rate " + number_text(bottom / 4) + "," + number_text(bottom / 2)
-                          : " --rate 0.25x,0.5x") +
+               (least.empty() ? " --rate 0.25x,0.5x" : " --rate " + scaled(least, 0.25, 0.5)) +
                    fleets()));
   }
 
-  /// Rates were scanned: factors would say which of them is meant no more.
-  bool by_rate() const { return run_.command.scan.find(" --rate ") != std::string::npos; }
+  /// The least and the most of the scanned rates, or of their factors; empty without a scan.
+  std::pair<std::string, std::string> scanned() const {
+    const std::string& scan = run_.command.scan;
+    const std::size_t at = scan.find(" --rate ");
+    if (at == std::string::npos) return {};
+    std::vector<std::string> rates;
+    std::istringstream list(scan.substr(at + 8, scan.find(' ', at + 8) - at - 8));
+    for (std::string rate; std::getline(list, rate, ',');) rates.push_back(rate);
+    const auto [least, most] = std::ranges::minmax_element(
+        rates, {}, [](const std::string& rate) { return std::strtod(rate.c_str(), nullptr); });
+    return {*least, *most};
+  }
+
+  /// `20,40` of 10 times 2 and 4, `0.3x` of 0.2x; with three digits, so that none is noise.
+  static std::string scaled(const std::string& rate, double one, double other) {
+    std::string text;
+    for (const double factor : {one, other}) {
+      const double value = factor * std::strtod(rate.c_str(), nullptr);
+      const double digits = std::pow(10, std::max(0.0, 2 - std::floor(std::log10(value))));
+      text += (text.empty() ? "" : ",") + number_text(std::round(value * digits) / digits) +
+              (rate.ends_with('x') ? "x" : "");
+    }
+    return text;
+  }
+
   /// The part of a scan that says how many servers.
   std::string fleets() const {
     const std::size_t at = run_.command.scan.find(" --replicas ");
