@@ -447,6 +447,12 @@ TEST_F(Files, VariantsMustBelongTogether) {
   Diagnostics stage;
   (void)compare_results(base, other, {.variants = {}, .stage = "77", .gates = {}}, stage);
   EXPECT_EQ(stage.items().size(), 2U);
+  ResultFile many = base;
+  many.set = two_variants({0.1}, {0.2});
+  Diagnostics once;
+  (void)compare_results(many, many, {.variants = {}, .stage = "77", .gates = {}}, once);
+  ASSERT_EQ(once.items().size(), 2U) << "one for each file, not for each variant";
+  EXPECT_EQ(once.items()[0].hint, "stages: 4");
   Diagnostics gate;
   const ResultFile replicated = read(result("more.json", {0.1, 0.2}, "x"));
   (void)compare_results(

@@ -15,6 +15,13 @@ std::string listed(const ResultFile& file) {
   return list;
 }
 
+std::string stages_of(const VariantValues& variant) {
+  std::string list;
+  for (const StageValues& stage : variant.stages)
+    if (!stage.stage.empty()) list += (list.empty() ? "" : ", ") + printable(stage.stage);
+  return list;
+}
+
 const VariantValues* chosen(const ResultFile& file, const std::string& name,
                             Diagnostics& diagnostics) {
   const VariantValues* const found = file.set.find_variant(name);
@@ -146,12 +153,14 @@ Comparison compare_results(const ResultFile& base, const ResultFile& changed,
                .missing = {},
                .stage = request.stage,
                .gates = {}};
-  for (const VariantPair& pair : c.pairs) {
-    if (find_stage(*pair.base, c.stage) == nullptr)
-      diagnostics.error({.file = base.path}, "", "has no stage " + in_quotes(c.stage));
-    if (find_stage(*pair.changed, c.stage) == nullptr)
-      diagnostics.error({.file = changed.path}, "", "has no stage " + in_quotes(c.stage));
-  }
+  for (const ResultFile* file : {&base, &changed})
+    for (const VariantPair& pair : c.pairs) {
+      const VariantValues& variant = file == &base ? *pair.base : *pair.changed;
+      if (find_stage(variant, c.stage) != nullptr) continue;
+      diagnostics.error({.file = file->path}, "", "has no stage " + in_quotes(c.stage),
+                        "stages: " + stages_of(variant));
+      break;  // The variants of a file nearly always have the same stages.
+    }
   for (const Gate& gate : request.gates)
     for (const ResultFile* file : {&base, &changed})
       if (!has_metric(*file, gate.metric))
