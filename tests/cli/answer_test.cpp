@@ -160,6 +160,24 @@ TEST_F(Answer, ExpectationsOfTheFileDoNotJudgeAScan) {
   EXPECT_EQ(run({"run", tiny(), "--rate", "2x", "-q", "-o", "junit"}).code, 0);
 }
 
+/// All expectations are about the variant that --variant leaves out.
+TEST_F(Answer, ABuildServerIsNotToldOfARunThatNothingJudges) {
+  const std::string s = write(
+      "expect.yaml", slurp(tiny()) + "expect:\n- {variant: rotation, that: ttft_ms.p99 < 9000}\n");
+  for (const std::string judge : {"junit", "github"}) {
+    const Result refused = run({"run", s, "--variant", "chance", "-q", "-o", judge});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("error: expect: none is about the variants that are run, so "
+                               "--output " +
+                               judge),
+              std::string::npos)
+        << refused.err;
+    EXPECT_EQ(run({"run", s, "--variant", "rotation", "-q", "-o", judge}).code, 0);
+  }
+  EXPECT_EQ(run({"run", s, "--variant", "chance", "-q"}).code, 0);
+}
+
 TEST_F(Answer, AFailedExpectationStandsAboveTheHeadline) {
   const std::string s = write("expect.yaml", slurp(tiny()) + "expect:\n- ttft_ms.p99 < 0.001\n");
   const std::string out = run({"run", s, "-q"}).out;

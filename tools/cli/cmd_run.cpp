@@ -150,6 +150,18 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
                        .goals = goals,
                        .expectations = std::move(expectations)});
   }
+  const auto asks = [](const LoadedVariant& v) { return !v.scenario.expect.empty(); };
+  const auto about = std::ranges::find_if(scenario.variants, asks);
+  const bool judges =
+      std::ranges::any_of(planned, [](const PlannedVariant& v) { return !v.expectations.empty(); });
+  if (const std::string& judge = settings.scan.judge; !judge.empty() && settings.scan.empty() &&
+                                                      about != scenario.variants.end() && !judges &&
+                                                      !diagnostics.has_errors())
+    // A build server would take the answer for a test that passed.
+    diagnostics.error(about->provenance.nearest("expect"), "expect",
+                      "none is about the variants that are run, so --output " + judge +
+                          " would have nothing to say",
+                      "choose other variants, or leave --output " + judge + " out");
   // With the ceiling beside it, every variant says how far it is from it.
   const bool prices = settings.regret || std::any_of(planned.begin(), planned.end(), [](auto& v) {
                         return sim::prices_decisions(v.plan);
