@@ -222,6 +222,10 @@ TEST_F(Answer, AFileOfAnotherKindNamesItsCommand) {
   says("tune", "epp.yaml", "is a configuration of a router, not a tuning", "init");
   says("run", "inference-perf.yaml", "is a configuration of inference-perf, not", "init");
   says("run", "deployment.yaml", "is a Kubernetes manifest, not a scenario", "init");
+  says("run", "vllm-bench.json", "is a result of a load tool, not a scenario", "init");
+  says("plan", "vllm-bench.json", "is a result of a load tool, not a plan", "init");
+  says("sweep", "vllm-bench.json", "is a result of a load tool, not a sweep", "init");
+  says("tune", "vllm-bench.json", "is a result of a load tool, not a tuning", "init");
 }
 
 /// One error, not one per unknown key.
@@ -235,6 +239,36 @@ TEST_F(Answer, AForeignFileIsOneErrorThatNamesIt) {
   EXPECT_NE(several.err.find("is a Kubernetes manifest, not a scenario"), std::string::npos)
       << several.err;
   EXPECT_EQ(errors(several), 1) << several.err;
+  for (const std::string kind : {"",
+                                 "apiVersion: kustomize.config.k8s.io/v1beta1\n"
+                                 "kind: Kustomization\n"}) {
+    const std::string file =
+        write("kustomization.yaml", kind + "resources: [deployment.yaml]\nnamePrefix: x-\n");
+    for (const char* command : {"run", "plan", "sweep", "tune"}) {
+      const Result r = run({command, file});
+      EXPECT_EQ(r.code, 2);
+      EXPECT_EQ(errors(r), 1) << r.err;
+      EXPECT_NE(r.err.find("is a kustomization, not a"), std::string::npos) << r.err;
+      EXPECT_NE(r.err.find("kubectl kustomize"), std::string::npos) << r.err;
+    }
+  }
+  const std::string measured = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/vllm-bench.json";
+  for (const Result& r : {run({"explain", measured}), run({"compare", measured, measured})})
+    EXPECT_NE(r.err.find("is a result of a load tool, not a "), std::string::npos) << r.err;
+  const std::string lines = write("lines.jsonl", "{\"id\": 1}\n{\"id\": 2}\n");
+  for (const Result& r : {run({"run", lines}), run({"compare", tiny(), lines})}) {
+    EXPECT_NE(r.err.find("lines.jsonl:2:1: error: is JSON lines, and one document is read here"),
+              std::string::npos)
+        << r.err;
+    EXPECT_NE(r.err.find("routesim report"), std::string::npos) << r.err;
+  }
+  const Result table = run({"run", write("t.csv", "timestamp,input_length\n1,2\n")});
+  EXPECT_EQ(errors(table), 1) << table.err;
+  EXPECT_NE(table.err.find("workload.trace.file"), std::string::npos) << table.err;
+  const Result reported = run({"report", lines, "-o", (folder_ / "x.html").string()});
+  EXPECT_EQ(reported.code, 2);
+  EXPECT_NE(reported.err.find("is JSON, but not a result of routesim"), std::string::npos)
+      << reported.err;
   const std::string json = (folder_ / "a.json").string();
   ASSERT_EQ(run({"run", tiny(), "-o", "json=" + json, "-q"}).code, 0);
   for (const char* command : {"run", "plan", "check"}) {
@@ -242,7 +276,9 @@ TEST_F(Answer, AForeignFileIsOneErrorThatNamesIt) {
     EXPECT_EQ(r.code, 2);
     EXPECT_EQ(errors(r), 1) << r.err << r.out;
     EXPECT_NE((r.err + r.out).find("is a result, not a "), std::string::npos) << r.err << r.out;
-    EXPECT_NE((r.err + r.out).find("routesim report " + json), std::string::npos) << r.err << r.out;
+    EXPECT_NE((r.err + r.out).find("routesim report " + json + " --output PAGE.html"),
+              std::string::npos)
+        << r.err << r.out;
   }
   const std::string root = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/";
   const Result compared = run({"compare", root + "question.yaml", root + "plan.yaml"});

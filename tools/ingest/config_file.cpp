@@ -98,8 +98,22 @@ bool is_result(const ConfigNode& root) {
          holds_any(root, {"variants", "families", "gates", "judged", "scenarios", "cell"});
 }
 
+/// Of `vllm bench serve` (serve.py) or of a stage of inference-perf (its report files).
+bool is_measurement(const ConfigNode& root) {
+  return root.find("mean_ttft_ms") != nullptr ||
+         (root.find("load_summary") != nullptr && root.find("successes") != nullptr);
+}
+
+/// Kustomize reads no other file name; the kind may be left out.
+bool is_kustomization(const ConfigNode& root) {
+  const std::string& path = root.where().file;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization" ||
+         (is_kubernetes_object(root) && root.find("kind")->value->text() == "Kustomization");
+}
+
 bool holds_router_document(const ConfigNode& root) {
-  if (is_kubernetes_object(root)) return true;
+  if (is_kubernetes_object(root) || is_kustomization(root)) return true;
   if (holds_any(root, {"plugins", "schedulingProfiles"})) return true;
   // llm-d-benchmark's scenarios are lists of stacks.
   if (root.find("scenario") != nullptr && root.find("scenario")->value->is_sequence()) return true;
@@ -118,7 +132,7 @@ std::string_view kind_name(FileKind kind) {
 
 FileKind kind_of(const ConfigNode& root) {
   if (!root.is_map() || root.find("cluster") != nullptr) return FileKind::kScenario;
-  if (is_result(root)) return FileKind::kResult;
+  if (is_result(root) || is_measurement(root)) return FileKind::kResult;
   if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar()) {
     if (holds_any(root, {"axes"})) return FileKind::kSweep;  // Which may have goals, too.
     if (is_tuning(root)) return FileKind::kTune;
@@ -148,12 +162,18 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
        {FileKind::kEndpointPicker, "a configuration of a router", "init",
         "routing.endpoint_picker"},
        {FileKind::kResult, "a result", "report"}}};
+  constexpr Reader kMeasurement = {FileKind::kResult, "a result of a load tool", "init",
+                                   "measured.csv"};
+  constexpr Reader kKustomization = {FileKind::kEndpointPicker, "a kustomization", "init"};
   constexpr Reader kManifest = {FileKind::kEndpointPicker, "a Kubernetes manifest", "init",
                                 "vllm_serve of a pool, or routing.endpoint_picker"};
   const auto find = [&](FileKind kind) { return std::ranges::find(kReaders, kind, &Reader::kind); };
   const Reader* given = find(kind_of(root));
-  if (given->kind == FileKind::kEndpointPicker && is_kubernetes_object(root) &&
-      root.find("kind")->value->text() != "EndpointPickerConfig")
+  if (given->kind == FileKind::kResult && !is_result(root)) given = &kMeasurement;
+  if (given->kind == FileKind::kEndpointPicker && is_kustomization(root))
+    given = &kKustomization;
+  else if (given->kind == FileKind::kEndpointPicker && is_kubernetes_object(root) &&
+           root.find("kind")->value->text() != "EndpointPickerConfig")
     given = &kManifest;
   // A scenario is also what nothing else looks like, a plan may lack what tells it from a sweep,
   // and a tuning may have goals that look like those of a plan: then the reader says what is
@@ -165,14 +185,20 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
     if (given->kind != FileKind::kPlan) return true;
     return wanted != FileKind::kTune || holds_any(root, {"demand", "prices"});
   };
-  if (!is_clear() || given->kind == wanted) return true;
+  if (!is_clear() || given == find(wanted)) return true;
   std::string hint = std::string("routesim ") + given->command + " " + root.where().file;
   if (const std::string key = given->key; !key.empty())
     hint += "; in a scenario, the key is " + key;
+  if (given->kind == FileKind::kResult && given != &kMeasurement) hint += " --output PAGE.html";
+  if (given == &kKustomization)
+    hint = "run `kubectl kustomize` on its folder, and give its output to routesim init";
   if (wanted == FileKind::kResult)
     hint = "this must be a file made by `routesim run --output json=PATH`";
-  diagnostics.error(root.where(), "",
-                    std::string("is ") + given->article + ", not " + find(wanted)->article, hint);
+  diagnostics.error(
+      root.where(), "",
+      std::string("is ") + given->article + ", not " + find(wanted)->article +
+          (given == &kMeasurement && wanted == FileKind::kResult ? " of routesim" : ""),
+      hint);
   return false;
 }
 

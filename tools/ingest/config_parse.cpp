@@ -66,6 +66,12 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     anchors_.clear();
     if (++started_ != 2 || takes_several_) return;
+    if (char_at(0) == '{' && char_at(static_cast<std::size_t>(std::max(mark.pos, 0))) == '{') {
+      diagnostics_.error(place(mark), "", "is JSON lines, and one document is read here",
+                         "`routesim report` takes the rows of a sweep, `routesim init` a trace or "
+                         "recorded sessions");
+      throw Abandoned{};
+    }
     diagnostics_.error(place(mark), "", "a second document starts here, one file holds only one",
                        "split the file, or check for content after a closing bracket");
     throw Abandoned{};

@@ -467,7 +467,9 @@ LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagno
   }
   if (root != nullptr && !root->is_map()) {
     found.error(root->where(), "", "must be a map (" + got(*root) + ")",
-                "a scenario has the keys workload, cluster and routing");
+                root->is_scalar() && root->text().find(',') != std::string::npos
+                    ? "in a scenario, the key of a table of requests is workload.trace.file"
+                    : "a scenario has the keys workload, cluster and routing");
     root = nullptr;
   }
   if (root != nullptr && !is_kind(*root, FileKind::kScenario, found)) root = nullptr;

@@ -52,7 +52,11 @@ enum class Kind { kUnknown, kRun, kSweep, kPlan, kComparison, kTuning, kValidati
 
 Kind kind_of(const Json& value) {
   if (!value.is_object()) return Kind::kUnknown;
-  if (value.contains("sweep_rows")) return Kind::kSweep;
+  if (value.contains("sweep_rows")) {
+    const Json& rows = value["sweep_rows"];
+    const auto is_row = [](const Json& row) { return row.contains("cell"); };
+    return std::any_of(rows.begin(), rows.end(), is_row) ? Kind::kSweep : Kind::kUnknown;
+  }
   if (value.contains("plans") && value.contains("families")) return Kind::kPlan;
   if (value.contains("pairs") && value.contains("gates")) return Kind::kComparison;
   if (value.contains("tune") && value.contains("judged")) return Kind::kTuning;
