@@ -126,9 +126,8 @@ std::string knobs_section(const Node& root) {
     for (const Node& value : knob["range"].items())
       range += (range.empty() ? "" : ", ") + value.text();
     rows += "<tr><td>" + html(name) + "</td><td class=\"text\">" + html(knob["published"].text()) +
-            "</td><td class=\"text\">" +
-            (changed ? "<b>" + html(judged) + "</b>" : "as published") + "</td>" + worths +
-            "<td class=\"text\">" + html(range) + "</td></tr>";
+            "</td><td class=\"text\">" + (changed ? "<b>" + html(judged) + "</b>" : "same") +
+            "</td>" + worths + "<td class=\"text\">" + html(range) + "</td></tr>";
   }
   if (rows.empty()) return {};
   std::string heads;

@@ -105,14 +105,14 @@ class TuneReader {
     if (request_.seed) config_.seed = request_.seed;
     if (request_.budget) config_.budget = request_.budget;
     if (request_.fresh_seeds) config_.fresh_seeds = *request_.fresh_seeds;
-    // The file and one candidate need a block each of the runs that the races get.
+    // The file and the first two candidates need a block each of the runs that the races get.
     const std::int64_t least =
-        std::llround(std::ceil(2.0 * static_cast<double>(config_.block) / (1 - kSimplifyShare)));
+        std::llround(std::ceil(3.0 * static_cast<double>(config_.block) / (1 - kSimplifyShare)));
     if (config_.budget && *config_.budget < least)
       error("block",
             fmt::format("is too large for the budget (got {} seeds of {} runs)", config_.block,
                         *config_.budget),
-            fmt::format("two configurations need a budget of {} runs", least));
+            fmt::format("your file and two candidates need a budget of {} runs", least));
   }
 
   void read_goals() {
