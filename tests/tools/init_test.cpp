@@ -395,13 +395,13 @@ TEST_F(Init, ResultsAndTheReplacedScenarioAreNoInputs) {
       << again.errors;
   write("mine.yaml", first.substr(first.find("name:")));
   write("sweep.yaml", "scenario: scenario.yaml\naxes: {replicas: [1, 2]}\n");
-  for (const auto& [file, kind, command] :
-       std::vector<std::array<std::string, 3>>{{"run.json", "result", "report"},
-                                               {"sweep.yaml", "sweep", "sweep"},
-                                               {"mine.yaml", "scenario", "run"}}) {
-    EXPECT_EQ(init({file}, {"--force"}).errors, file + ":1:1: error: is a " + kind +
-                                                    ", not a configuration of a router\n  hint: " +
-                                                    "routesim " + command + " " + file + "\n");
+  for (const auto& [file, kind, command] : std::vector<std::array<std::string, 3>>{
+           {"run.json", "result", "report run.json --output PAGE.html"},
+           {"sweep.yaml", "sweep", "sweep sweep.yaml"},
+           {"mine.yaml", "scenario", "run mine.yaml"}}) {
+    EXPECT_EQ(init({file}, {"--force"}).errors,
+              file + ":1:1: error: is a " + kind +
+                  ", not a configuration of a router\n  hint: " + "routesim " + command + "\n");
   }
 }
 
