@@ -546,7 +546,7 @@ TEST(RunVerdict, AStageThatEndsBeforeItsServersFillUpShowsNoKnee) {
                         variant("c", {{100, 2}})});
   for (VariantView& v : run.variants) v.stages.back().values["request_throughput"].value = 25;
   run.variants[0].stages[0].values["request_throughput"].value = 4.8;
-  run.variants[0].stages[1].values["request_throughput"].value = 25;  // Half of what is sent.
+  run.variants[0].stages[1].values["request_throughput"].value = 37.5;  // 3/4 of what is sent.
   Verdict verdict = verdict_of(run);
   EXPECT_EQ(plain(verdict.knees[0].text),
             "holds 50 req/s; its stages from 100 req/s on are too short to tell");
@@ -559,6 +559,24 @@ TEST(RunVerdict, AStageThatEndsBeforeItsServersFillUpShowsNoKnee) {
   run.variants[0].stages[2].overloaded = true;
   verdict = verdict_of(run);
   EXPECT_EQ(plain(verdict.knees[0].text), "holds 50 req/s and is overloaded from 100 req/s on");
+}
+
+TEST(RunVerdict, AllThatRestOnTheSameAreNamed) {
+  PageRun run = run_of({variant("a", {{5, 1}}), variant("b", {{5, 2}}), variant("c", {{5, 3}})});
+  run.variants[0].trust = run.variants[2].trust = "rests on a curve";
+  run.variants[1].trust = "rests on the roofline";
+  EXPECT_NE(plain(verdict_of(run).trust).find(" a and c rest on a curve. b rests on the roofline."),
+            std::string::npos)
+      << verdict_of(run).trust;
+}
+
+/// At 10 req/s b is ahead by less than a clear difference: neither's span ends there.
+TEST(RunVerdict, AnUnclearStageEndsNoLead) {
+  const Verdict verdict = verdict_of(run_of({variant("a", {{2, 1}, {5, 1}, {10, 3.03}, {20, 9}}),
+                                             variant("b", {{2, 2}, {5, 2}, {10, 3}, {20, 4}})}));
+  EXPECT_NE(plain(verdict.headline).find("the base a leads up to 5 req/s, b from 20 req/s on"),
+            std::string::npos)
+      << verdict.headline;
 }
 
 /// Variants that a scan runs at several rates are compared at each rate, never across.

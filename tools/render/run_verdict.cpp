@@ -231,7 +231,8 @@ std::string Wording::changing_lead() const {
     leader = contest_.leader_at(i, leader);
     if (!leader) continue;
     if (spans.empty() || spans.back().who != *leader) spans.push_back({*leader, i, i, 0});
-    spans.back().last = i;
+    // A stage where it is not clearly ahead may lie inside its span, but does not end it.
+    if (contest_.leader_at(i, std::nullopt) == leader) spans.back().last = i;
     ++spans.back().stages;
   }
   if (spans.size() < 2) return {};

@@ -133,11 +133,12 @@ class NextSteps {
     return at == std::string::npos ? "" : run_.command.scan.substr(at);
   }
 
-  /// The best variant has room where another one is overloaded.
+  /// The winner, or the first that holds the load, has room where another one is overloaded.
   void fewer_servers() {
     if (scans_ || verdict_.overload.empty() || !run_.command.scan.empty()) return;
     for (const VariantView& v : run_.variants) {
       const auto servers = static_cast<std::int64_t>(v.servers.size());
+      if (!verdict_.winner.empty() && v.name != verdict_.winner) continue;
       if (!holds_all(v) || servers < 2 || pools_of(v) != 1) continue;
       const std::int64_t half = std::max<std::int64_t>(1, servers / 2);
       const std::int64_t most = std::max<std::int64_t>(1, servers * 3 / 4);

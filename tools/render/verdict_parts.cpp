@@ -6,6 +6,7 @@
 #include "base/scalar_parse.h"
 #include "tools/render/contest.h"
 #include "tools/render/numbers.h"
+#include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
@@ -44,14 +45,14 @@ bool has_rates(const VariantView& v) {
 }
 
 /// An open loop that stops sending before its servers fill up shows no steady state: they take all
-/// its requests at once, at any rate, and answer them later. The answers take in all more than
-/// twice as long as the sending, and first tokens wait for over a quarter of it, as they do where
-/// rates exceed capacity by half. Long answers alone delay no first token.
+/// its requests at once, at any rate, and answer them later. The answers take in all more than a
+/// third longer than the sending, and first tokens wait for over a quarter of it. Long answers
+/// alone delay no first token.
 bool is_too_short(const StageView& stage) {
   const Datum *wait = stage.find("ttft.mean"), *requests = stage.find("requests");
   const Datum* answered = stage.find("request_throughput");
   return wait != nullptr && requests != nullptr && answered != nullptr &&
-         4 * wait->value * *stage.rate > requests->value && 2 * answered->value < *stage.rate;
+         4 * wait->value * *stage.rate > requests->value && answered->value < 0.75 * *stage.rate;
 }
 
 /// Stages in order of their rate, for a load that keeps its rate.
@@ -228,17 +229,25 @@ std::string goals_text(const VariantView& variant) {
   return text;
 }
 
-/// What the variants rest on, each sentence once.
+/// The step times that the variants rest on, each sentence once and with all that it is about.
 std::string rests_on(const PageRun& run) {
   std::string text;
   std::vector<std::string> said;
   for (const VariantView& v : run.variants) {
     if (v.trust.empty() || std::ranges::find(said, v.trust) != said.end()) continue;
     said.push_back(v.trust);
-    text += " " + v.name + " " + v.trust + ".";
+    std::vector<std::string> names;
+    for (const VariantView& other : run.variants)
+      if (other.trust == v.trust) names.push_back(other.name);
+    if (names.size() == 1)
+      text += " " + v.name + " " + v.trust + ".";
+    else if (names.size() == run.variants.size())
+      text += " Every variant " + v.trust + ".";
+    else
+      text += " " + joined(names) + " rest" +
+              (v.trust.starts_with("rests ") ? v.trust.substr(5) : " on " + v.trust) + ".";
   }
-  return said.size() == 1 && run.variants.size() > 1 ? " Every variant " + said.front() + "."
-                                                     : text;
+  return text;
 }
 
 std::string measured_beside(const PageRun& run) {
