@@ -187,9 +187,10 @@ TEST_F(Cli, TheSchemaOfResultsSaysWhatEveryKeyMeans) {
 // A descriptor lies in no folder, so what it names is looked for where the command runs.
 TEST_F(Cli, PathsInAnOpenFileAreRelativeToTheWorkingFolder) {
   const fs::path examples = fs::path(ROUTESIM_SOURCE_DIR) / "docs" / "examples";
-  const std::string script = "cd " + examples.string() + " && " + ROUTESIM_BINARY +
-                             " run /dev/stdin -q -o csv < question.yaml > " +
-                             (folder_ / "from_stdin").string();
+  const std::string script = "cd '" + examples.string() +
+                             "' && '" ROUTESIM_BINARY
+                             "' run /dev/stdin -q -o csv < question.yaml > '" +
+                             (folder_ / "from_stdin").string() + "'";
   ASSERT_EQ(std::system(script.c_str()), 0);
   EXPECT_EQ(slurp((folder_ / "from_stdin").string()),
             run({"run", (examples / "question.yaml").string(), "-q", "-o", "csv"}).out);

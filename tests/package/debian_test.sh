@@ -73,7 +73,7 @@ ldd "$command" | sed -n 's|.* => \(/.*\) (0x.*|\1|p' | while read -r library; do
   expect "$library of $package has a row in third-party.md" \
     grep -qx "$(source_of "$package" | head -n 1)" "$scratch/sources"
 done
-echo "file(READ $share/routesim/routesim.spdx.json text)
+echo "file(READ \"$share/routesim/routesim.spdx.json\" text)
 string(JSON count LENGTH \${text} packages)
 message(\${count})" >"$scratch/count.cmake"
 expect "the SBOM has routesim and every row" \
