@@ -9,7 +9,7 @@ namespace routesim::sim {
 namespace {
 
 /// A copy takes this long besides its bytes, seconds: measured on H100 and H200 with
-/// cudaMemcpyBatchAsync (scenarios/measured/gpu_kernels, within 7 % from 32 KiB to 32 MiB).
+/// cudaMemcpyBatchAsync (scenarios/measured/gpu_kernels, within 8 % from 32 KiB to 32 MiB).
 constexpr double kDescriptorSeconds = 0.44e-6;
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 /// LMCache's chunks: tokens, and GiB of each GPU's worker (v1/config.py).

@@ -415,7 +415,7 @@ TEST_F(Tune, ReadsTheDocumentInsideHelmValues) {
             std::string::npos)
       << text.out;
 
-  // What the values say besides is not lost with them.
+  // Other settings of the values are not lost with them.
   values.insert(values.find('\n') + 1,
                 "  replicas: 3\n  flags: {ha-enable-leader-election: false}\n");
   write("values.yaml", values);

@@ -82,7 +82,7 @@ const AcceleratorSpec& gpu(const Row& row) {
   return *catalogue().find_accelerator(row.at("device"));
 }
 
-/// What a row's `gb_per_s` is of the GPU's memory bandwidth.
+/// The share of the GPU's memory bandwidth that a row's `gb_per_s` is.
 double of_bandwidth(const Row& row) {
   return row.number("gb_per_s") / (gpu(row).memory_tb_per_s * 1e3);
 }

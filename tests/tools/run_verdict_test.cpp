@@ -165,7 +165,7 @@ TEST(RunVerdict, OfThreeBaseAndRunnerUpAreTold) {
             "(2 s).");
 }
 
-/// What decides against the base is said of the runner-up too, without the winner's part again.
+/// The runner-up is compared by what decides against the base, without the winner's part again.
 TEST(RunVerdict, AHeadlineSaysEachFactOnce) {
   EXPECT_EQ(headline(run_of({variant("a", {{5, 1}, {10, 9, true}, {20, 9, true}}),
                              variant("b", {{5, 1}, {10, 1}, {20, 9, true}}),

@@ -215,7 +215,7 @@ TEST(TuneDecision, GainsDecide) {
   EXPECT_EQ(one({5, 3, 7}, {{-0.2, -0.3, -0.1}}), TuneDecision::kBetter);
   EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kUnsure), TuneDecision::kBetter);
   EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kBroken), TuneDecision::kNothing);
-  // Who meets the conditions beats who breaks them, whatever the gain.
+  // A candidate that meets the conditions beats a file that breaks them, whatever the gain.
   EXPECT_EQ(one({-5, -7, -3}, {}, kMet, Conditions::kBroken), TuneDecision::kBetter);
   EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kUnsure, Conditions::kBroken), TuneDecision::kUndecided);
   EXPECT_EQ(one({5, 3, 7}, {}, Conditions::kBroken, Conditions::kBroken), TuneDecision::kUnmet);

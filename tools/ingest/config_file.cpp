@@ -98,7 +98,7 @@ bool is_result(const ConfigNode& root) {
          holds_any(root, {"variants", "families", "gates", "judged", "scenarios", "cell"});
 }
 
-/// Of `vllm bench serve` (serve.py) or of a stage of inference-perf (its report files).
+/// A result of `vllm bench serve` (serve.py) or of a stage of inference-perf (its report files).
 bool is_measurement(const ConfigNode& root) {
   return root.find("mean_ttft_ms") != nullptr ||
          (root.find("load_summary") != nullptr && root.find("successes") != nullptr);

@@ -38,7 +38,7 @@ std::optional<Sample> sample_of(const VariantView& v, const Yardstick& yardstick
   if (yardstick.stages.empty()) return sample_of(v.summary, yardstick.by.key);
   Sample mean;
   double weights = 0;
-  bool has_seeds = true;  // Of every stage, the same number.
+  bool has_seeds = true;  // Every stage has the same number of seeds.
   for (const std::size_t i : yardstick.stages) {
     const std::optional<Sample> one = sample_of(v.stages[i], yardstick.by.key);
     if (!one) return std::nullopt;

@@ -39,7 +39,7 @@ class Wording {
   Wording(const PageRun& run, const Contest& contest) : run_(run), contest_(contest) {}
 
   bool has_winner() const;
-  /// Who wins, against which base, by what measure and by how much. `brief` leaves the runner-up
+  /// Names the winner, its base, the measure and the difference. `brief` leaves the runner-up
   /// out where the base is another variant.
   std::string headline(bool brief) const;
   /// What the winner does better and worse than the base, or as the base than the runner-up.
@@ -156,7 +156,7 @@ std::string Wording::by_how_much(std::size_t other, const std::string& called) c
          values + servers(other);
 }
 
-/// What by_how_much() says of the base, of the runner-up too: `, and 2 times sooner than with b
+/// Says of the runner-up what by_how_much() says of the base: `, and 2 times sooner than with b
 /// (2 s)`.
 std::string Wording::also(std::size_t other) const {
   const Reason reason = contest_.reason(winner(), other);
@@ -297,7 +297,7 @@ std::vector<std::string> Wording::compared_classes() const {
   return names;
 }
 
-/// What the mean over all requests hides: ` Traffic classes differ: chat finishes sooner with b.`
+/// Differences that the mean hides: ` Traffic classes differ: chat finishes sooner with b.`
 /// Nothing where the winner is the faster one for each class.
 std::string Wording::by_class() const {
   const auto [one, other] = compared();
@@ -524,7 +524,7 @@ const std::string& family(const VariantView& v) { return v.scan_of.empty() ? v.n
 
 /// Several loads: each has a contest of its own, and a line.
 void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdict& verdict) {
-  std::vector<std::string> winners, bases;  // Of the loads that several variants face.
+  std::vector<std::string> winners, bases;  // One for each load that several variants face.
   for (const Indices& members : groups) {
     Verdict one;
     compare(run, members, true, one);
@@ -581,7 +581,7 @@ std::string trust_of(const PageRun& run) {
          rests;
 }
 
-/// What is known of a run that was interrupted: the stages that ended, of the variants with some.
+/// The stages of an interrupted run that ended, and the variants that have some.
 PageRun ended_part(const PageRun& run) {
   PageRun ended = run;
   std::erase_if(ended.variants, [](const VariantView& v) {

@@ -19,7 +19,7 @@ struct VerdictLine {
   std::optional<bool> better = true;  ///< Empty where neither is.
 };
 
-/// What to do now.
+/// One thing to do now, with its command.
 struct Step {
   std::string why;
   std::string command;

@@ -115,7 +115,7 @@ std::string level_text(const VariantView& v) {
   return reported_stages(v).size() == 1 ? "delivers " + peak : "delivers most, " + peak;
 }
 
-/// What an error of a measure counts towards, as in validation: `TTFT mean` for `ttft.mean`.
+/// The quantity that validation counts a measure under: `TTFT mean` for `ttft.mean`.
 std::string quantity_of(std::string_view key) {
   const std::size_t dot = key.find('.');
   const std::string_view quantity =

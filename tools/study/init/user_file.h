@@ -30,7 +30,7 @@ struct UserFile {
 
 /// Reads `paths`: files, kustomize folders, and other folders, whose files are taken one by one. A
 /// path that cannot be read, and a file that was named and is nothing of the above, are errors.
-/// What else a folder holds, folders included, comes back without a part.
+/// All else in a folder, folders included, comes back without a part.
 std::vector<UserFile> read_user_files(const std::vector<std::string>& paths,
                                       Diagnostics& diagnostics);
 

@@ -87,7 +87,7 @@ Gain gain_of(const Difference& difference, const MetricName& metric);
 /// in the mean, and not beyond chance), or not.
 enum class Conditions { kMet, kUnsure, kBroken };
 
-/// What the gains of the goals under the load as given, and under other loads, come to. When the
+/// Decides by the gains of the goals under the load as given and under other loads. When the
 /// published configuration breaks a condition, the best one is better if it meets all.
 TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,
                     Conditions best, Conditions published);

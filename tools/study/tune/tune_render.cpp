@@ -89,7 +89,7 @@ const KnobWorth* find_worth(const TuneJudgement& judgement, std::size_t knob) {
   return at == judgement.worth.end() ? nullptr : &*at;
 }
 
-/// What the judged numbers lack.
+/// Sentences about numbers that the judgement lacks.
 std::vector<std::string> notes_of(const TuneReport& report) {
   std::vector<std::string> notes;
   for (const JudgedLoad& load : report.judgement.loads) {

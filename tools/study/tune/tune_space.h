@@ -30,7 +30,7 @@ struct Knob {
   std::size_t published = 0;  ///< Index of the published value.
   bool ordered = false;       ///< Values are numbers, ascending: neighbours are alike.
   SourceLocation where = {};  ///< Of a knob that the file lists.
-  /// Of a plugin's parameter: the knob of the plugin's type. With another type than the published
+  /// The knob of the plugin's type, for a plugin's parameter. With another type than the published
   /// one there is no such parameter.
   std::string type_knob = {};
 };
@@ -50,7 +50,7 @@ struct TunedPicker {
   ConfigNode::Ptr root = {};  ///< The EndpointPickerConfig.
   std::string text = {};      ///< Where `root` stands; empty when it stands in the scenario.
   bool is_bare = true;        ///< Key paths of the scenario lead into it.
-  /// What the file says besides; made with the document where it is not bare.
+  /// Other settings of the file; made with the document where it is not bare.
   std::vector<Assignment> settings = {};
 };
 
