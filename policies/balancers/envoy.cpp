@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.h"
 #include "policies/balancers/hashes.h"
 #include "policies/index/block_keys.h"
 
@@ -412,7 +413,11 @@ class EnvoyRingHash final : public EnvoyHashed {
 
 class EnvoyMaglev final : public EnvoyHashed {
  public:
-  using EnvoyHashed::EnvoyHashed;
+  EnvoyMaglev(const EnvoySettings& settings, const RandomStream& random)
+      : EnvoyHashed(settings, random) {
+    ROUTESIM_CHECK(is_maglev_table_size(settings.table_size),
+                   "a maglev table has a prime number of slots");
+  }
 
  private:
   struct Entry {
@@ -453,6 +458,12 @@ class EnvoyMaglev final : public EnvoyHashed {
 
 }  // namespace
 
+bool is_maglev_table_size(std::int64_t slots) {
+  for (std::int64_t d = 2; d * d <= slots; ++d)
+    if (slots % d == 0) return false;
+  return slots > 1;
+}
+
 std::uint64_t envoy_hash(EnvoyHashFunction function, std::string_view bytes) {
   return function == EnvoyHashFunction::kXxHash ? xxh64(bytes)
                                                 : murmur_hash_64a(bytes, kMurmurSeed);
@@ -484,7 +495,7 @@ void describe(Describer& d, EnvoySettings& s) {
   field(d, {"maximum_ring_size", "ring-hash: points, at most."}, s.maximum_ring_size,
         IntRange{1, 8'388'608});
   field(d, {"hash_function", "ring-hash: the hash of the points."}, s.hash_function);
-  field(d, {"table_size", "maglev: slots, a prime number."}, s.table_size, IntRange{3, 5'000'011});
+  field(d, {"table_size", "maglev: slots, a prime number."}, s.table_size, IntRange{2, 5'000'011});
   field(d,
         {"hash_balance_factor",
          "ring-hash and maglev: percent of the mean load that a host may reach; 0 = no bound."},

@@ -39,12 +39,16 @@ struct EnvoySettings {
   std::int64_t minimum_ring_size = 1024;
   std::int64_t maximum_ring_size = 8'388'608;
   EnvoyHashFunction hash_function = EnvoyHashFunction::kXxHash;
-  std::int64_t table_size = 65'537;
+  std::int64_t table_size = 65'537;      ///< Prime: each host visits all slots.
   std::int64_t hash_balance_factor = 0;  ///< Percent; 0 = no bound on loads.
   double healthy_panic_threshold = 50;   ///< Percent.
   std::vector<EnvoyHashPolicy> hash_policy;
 };
 void describe(Describer& d, EnvoySettings& s);
+
+/// Envoy takes maglev tables of a prime number of slots only (extensions/load_balancing_policies/
+/// maglev/maglev_lb.cc).
+bool is_maglev_table_size(std::int64_t slots);
 
 enum class EnvoyPolicy : std::uint8_t { kRoundRobin, kLeastRequest, kRingHash, kMaglev, kRandom };
 
