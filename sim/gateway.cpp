@@ -21,7 +21,7 @@ bool decides_in_ext_proc(const RoutingConfig& routing) {
 
 std::string with_commas(std::int64_t n) {
   std::string text = std::to_string(n);
-  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ',');
   return text;
 }
 

@@ -6,13 +6,12 @@
 
 namespace routesim::sim {
 
-void LiveKeys::request_keys(std::uint32_t handle, std::int64_t first_block,
-                            std::span<const BlockKey> engine_keys,
-                            std::vector<std::uint64_t>& out) {
+void LiveKeys::request_keys(std::uint32_t handle, std::int64_t block_size, std::int64_t first_block,
+                            std::int64_t blocks, std::vector<std::uint64_t>& out) {
   if (!table_.router().precise) return;
   const auto block = static_cast<std::int64_t>(table_.router().precise->block_size());
-  const std::int64_t begin = first_block * engine_block_;
-  const std::int64_t end = begin + static_cast<std::int64_t>(engine_keys.size()) * engine_block_;
+  const std::int64_t begin = first_block * block_size;
+  const std::int64_t end = begin + blocks * block_size;
   // Only whole canonical blocks inside the event, on the canonical grid, become visible.
   if (begin % block != 0) return;
   const std::vector<std::uint64_t>& prompt = live_[handle].keys->request;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "sim/engine/prompt_keys.h"
@@ -13,19 +12,16 @@ namespace routesim::sim {
 /// Answers the engines' questions about keys from the requests under way.
 class LiveKeys final : public SequenceKeySource {
  public:
-  /// `engine_block`: the engines' block size. `live` and `table` outlive this.
-  LiveKeys(LiveRequests& live, PromptKeyTable& table, std::int64_t engine_block)
-      : live_(live), table_(table), engine_block_(engine_block) {}
+  /// `live` and `table` outlive this.
+  LiveKeys(LiveRequests& live, PromptKeyTable& table) : live_(live), table_(table) {}
 
-  void request_keys(std::uint32_t handle, std::int64_t first_block,
-                    std::span<const BlockKey> engine_keys,
-                    std::vector<std::uint64_t>& out) override;
+  void request_keys(std::uint32_t handle, std::int64_t block_size, std::int64_t first_block,
+                    std::int64_t blocks, std::vector<std::uint64_t>& out) override;
   BlockKey answer_key(std::uint32_t handle, std::int64_t block) override;
 
  private:
   LiveRequests& live_;
   PromptKeyTable& table_;
-  std::int64_t engine_block_;
 };
 
 }  // namespace routesim::sim

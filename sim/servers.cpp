@@ -21,11 +21,10 @@ FrontEndRules front_end_rules(const ResolvedPool& pool) {
 
 Servers::Servers(const RunPlan& plan, std::uint64_t seed, bool reference,
                  const PromptKeyTable& keys, SequenceKeySource& key_source)
-    : plan_(plan), key_source_(key_source) {
+    : plan_(plan), keys_(keys), key_source_(key_source) {
   const RoutingConfig& routing = plan.scenario.routing;
   common_.reference = reference;
   common_.publish_events = keys.router().precise.has_value();
-  common_.one_key = keys.one_key();
   common_.kv_event_delay = routing.kv_event_delay;
   common_.kv_event_loss = routing.kv_event_loss;
   common_.scrape_interval = routing.scrape_interval.value_or(kScrapeInterval);
@@ -96,6 +95,7 @@ void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t fir
   ReplicaOptions r = common_;
   r.rules = pool.rules;
   r.latency = pool.latency;
+  r.one_key = keys_.one_key(pool.rules.block_size);
   r.ranks = ranks;
   r.store = store_of(pool);
   r.first_endpoint = first_endpoint;

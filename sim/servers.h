@@ -67,6 +67,7 @@ class Servers {
   const RunPlan& plan_;
   std::map<std::string, ChunkPool> stores_;  ///< That servers share, by what is in them.
   ReplicaOptions common_;                    ///< Options that all replicas share.
+  const PromptKeyTable& keys_;
   SequenceKeySource& key_source_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::optional<Endpoints> endpoints_;

@@ -37,15 +37,21 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   load_ = plan.make_load(options.seed, diagnostics);
   const RouterKeyOptions key_options = Router::key_options(plan, diagnostics);
   if (load_ == nullptr || diagnostics.has_errors()) return;
-  const std::int64_t block = plan.pools.front().rules.block_size;
-  prompt_keys_.emplace(block, key_options);
-  live_keys_.emplace(live_, *prompt_keys_, block);
+  std::vector<std::int64_t> block_sizes;
+  for (const ResolvedPool& pool : plan.pools)
+    if (std::find(block_sizes.begin(), block_sizes.end(), pool.rules.block_size) ==
+        block_sizes.end())
+      block_sizes.push_back(pool.rules.block_size);
+  prompt_keys_.emplace(block_sizes, key_options);
+  live_keys_.emplace(live_, *prompt_keys_);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
   // Blocks of layers with a window are visited one by one.
-  const bool windows = std::any_of(plan.pools.begin(), plan.pools.end(),
-                                   [](const auto& pool) { return pool.rules.window_groups > 0; });
   private_answers_ =
-      !options.reference && !windows && (!key_options.precise || prompt_keys_->one_key());
+      !options.reference &&
+      std::all_of(plan.pools.begin(), plan.pools.end(), [&](const ResolvedPool& pool) {
+        return pool.rules.window_groups == 0 &&
+               (!key_options.precise || prompt_keys_->one_key(pool.rules.block_size));
+      });
   servers_.emplace(plan, options.seed, options.reference, *prompt_keys_, *live_keys_);
   router_.emplace(plan, options.seed, servers_->endpoints(), servers_->replicas(), diagnostics);
   if (options.probe != nullptr) router_->set_probe(*options.probe, key_options);
@@ -347,7 +353,6 @@ EngineRequest Simulation::engine_request(std::uint32_t handle) const {
   const LiveRequest& live = live_[handle];
   EngineRequest r;
   r.handle = handle;
-  r.keys = live.keys;
   r.prompt_tokens = live.request.prompt->tokens;
   r.output_tokens = live.request.output_tokens;
   r.max_tokens = live.request.max_tokens;
@@ -378,6 +383,7 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
             servers_->can_pull(target);
   servers_->count_request(target);
   const EndpointHome& at = servers_->home(target);
+  r.keys = &live.keys->of(servers_->pool(at).rules.block_size);
   Replica& replica = servers_->replica(at.replica);
   replica.advance_to(now);
   for (Observer* o : observers_) o->on_delivered(live.request, target, now);

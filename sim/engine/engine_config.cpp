@@ -26,6 +26,11 @@ static void describe_switches(Describer& d, EngineConfig& c) {
          "With nothing running, look past a head of queue that does "
          "not fit; the preset's value when absent."},
         c.skip_unallocatable_head);
+  field(d,
+        {"idle_polling",
+         "An engine without requests still looks for ended KV transfers, and so frees blocks that "
+         "were read or copied; otherwise with its next step. Absent: from preset 2026-H2 on."},
+        c.idle_polling);
   field(
       d,
       {"hybrid_kv_manager",
@@ -127,6 +132,7 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   r.reserve_full_isl = c.reserve_full_isl.value_or(from_2026);
   r.async_scheduling = c.async_scheduling.value_or(from_2026);
   r.skip_unallocatable_head = c.skip_unallocatable_head.value_or(newest);
+  r.idle_polling = c.idle_polling.value_or(newest);
   r.remote_partial_block = from_2026;
   // The largest CUDA graph has 512 tokens.
   const std::int64_t largest_graph = from_2026 ? 512 : std::numeric_limits<std::int64_t>::max();

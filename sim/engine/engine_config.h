@@ -46,6 +46,7 @@ struct EngineConfig {
   std::optional<FreeQueue> free_queue;
   std::optional<bool> async_scheduling;
   std::optional<bool> skip_unallocatable_head;
+  std::optional<bool> idle_polling;
   std::optional<bool> hybrid_kv_manager;
   std::optional<std::int64_t> max_loras, max_cpu_loras;
   std::int64_t max_lora_rank = 16;
@@ -76,7 +77,11 @@ struct EngineRules {
   bool reserve_full_isl = true;  ///< Admission needs room for the whole prompt.
   bool async_scheduling = true;  ///< Step k+1 is scheduled when step k starts.
   bool skip_unallocatable_head =
-      false;                         ///< With nothing running, look past a head that cannot fit.
+      false;  ///< With nothing running, look past a head that cannot fit.
+  /// An engine without requests still looks for ended transfers. vLLM from v0.22 on
+  /// (vllm-project/vllm#43433: Scheduler.has_finished_requests); before, it hears of them at the
+  /// end of its next step.
+  bool idle_polling = true;
   bool remote_partial_block = true;  ///< PD: the partial last prompt block is transferred too.
   /// Lock step: ranks are padded to the largest one where that has at most so many tokens. vLLM
   /// pads for its CUDA graphs; from 2026 on not where none is captured.

@@ -22,7 +22,7 @@ void KvEventLog::stored(std::uint32_t handle, std::int64_t first_block,
     return;
   }
   request_keys_.clear();
-  keys_->request_keys(handle, first_block, keys, request_keys_);
+  keys_->request_keys(handle, block_size_, first_block, std::ssize(keys), request_keys_);
   words_.push_back(kStoredBit | (static_cast<std::uint64_t>(request_keys_.size()) << 31) |
                    keys.size());
   words_.insert(words_.end(), keys.begin(), keys.end());

@@ -31,7 +31,9 @@ class KvEventLog final : public BlockEventSink, public TierEventSink {
   };
 
   /// `keys` is null where the engine's keys are the router's: readers then get the same span twice.
-  explicit KvEventLog(SequenceKeySource* keys) : keys_(keys) {}
+  /// `block_size`: of the engine, tokens.
+  KvEventLog(SequenceKeySource* keys, std::int64_t block_size)
+      : keys_(keys), block_size_(block_size) {}
 
   void stored(std::uint32_t handle, std::int64_t first_block,
               std::span<const BlockKey> keys) override;
@@ -62,6 +64,7 @@ class KvEventLog final : public BlockEventSink, public TierEventSink {
     std::size_t end = 0;  ///< One past its last word.
   };
   SequenceKeySource* keys_;
+  std::int64_t block_size_;
   Earliest* mirror_ = nullptr;
   std::size_t number_ = 0;
   // Events as words: header (kind bits, counts), engine keys, request keys.

@@ -8,7 +8,7 @@
 
 namespace routesim::sim {
 
-void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out) {
+void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, EngineKeys& out) {
   BlockKey state = 0x5ca1ab1e;
   if (prompt.adapter != 0) state = mix64(state, prompt.adapter);
   std::int64_t filled = 0;
@@ -28,6 +28,7 @@ void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size
       }
     }
   }
+  out.block_size = block_size;
   out.engine = out.engine_own;
   out.tail_state = state;
   out.tail_tokens = filled;
@@ -83,8 +84,8 @@ void TokenBuffer::drop(std::size_t n) {
   size_ -= n;
 }
 
-PromptKeyTable::PromptKeyTable(std::int64_t engine_block_size, RouterKeyOptions router)
-    : engine_block_size_(engine_block_size), router_(std::move(router)) {
+PromptKeyTable::PromptKeyTable(std::vector<std::int64_t> block_sizes, RouterKeyOptions router)
+    : block_sizes_(std::move(block_sizes)), router_(std::move(router)) {
   if (!router_.precise) return;
   chains_.push_back(*router_.precise);
   for (const std::string& adapter : router_.adapters)
@@ -117,10 +118,13 @@ void PromptKeyTable::prepare(std::span<const workloads::Prompt* const> prompts) 
   const std::span<Job> jobs(jobs_.data(), prompts.size());
   if (router_.precise) append_request_keys(jobs);
   for (const Job& job : jobs) {
-    if (one_key())
-      job.out->engine = job.out->request;
-    else
-      append_engine_keys(*job.prompt, engine_block_size_, *job.out);
+    for (std::size_t i = 0; i < block_sizes_.size(); ++i) {
+      EngineKeys& keys = job.out->engines[i];
+      if (one_key(block_sizes_[i]))
+        keys.engine = job.out->request;
+      else
+        append_engine_keys(*job.prompt, block_sizes_[i], keys);
+    }
     if (router_.approx_block > 0) append_approx_hashes(*job.prompt, *job.out);
   }
 }
@@ -129,14 +133,18 @@ PromptKeyTable::Entry& PromptKeyTable::new_entry(const workloads::Prompt& prompt
   ROUTESIM_CHECK(!knows(prompt), "a prompt is keyed once");
   if (unused_.empty()) {
     const std::size_t number = pool_.size();
-    pool_.emplace_back().number = number;
+    Entry& made = pool_.emplace_back();
+    made.number = number;
+    made.engines.resize(block_sizes_.size());
+    for (std::size_t i = 0; i < block_sizes_.size(); ++i)
+      made.engines[i].block_size = block_sizes_[i];
     unused_.push_back(number);
   }
   Entry& entry = pool_[unused_.back()];
   unused_.pop_back();
   entries_.emplace(prompt.id, &entry);
   entry.reusable = prompt.reusable;
-  entry.engine_own.clear();
+  for (EngineKeys& keys : entry.engines) keys.engine_own.clear();
   entry.request.clear();
   return entry;
 }

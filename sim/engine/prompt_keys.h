@@ -30,34 +30,46 @@ constexpr BlockKey fold_piece(BlockKey state, std::uint64_t content, std::int64_
   return mix64(state, piece) | 1;  // never 0, which means "not hashed"
 }
 
-/// The keys of one prompt at one engine block size, and at the router's canonical one. Neither
-/// copied nor moved: `engine` may view `request`.
+/// The keys of one prompt at one engine block size.
+struct EngineKeys {
+  std::int64_t block_size = 0;
+  std::span<const BlockKey> engine;  ///< One per full block of the prompt.
+  std::vector<BlockKey> engine_own;  ///< Backs `engine` unless PromptKeys::request does.
+  BlockKey tail_state = 0;           ///< Key state after the tokens behind the last full block.
+  std::int64_t tail_tokens = 0;      ///< How many those are, 0 … block_size - 1.
+};
+
+/// The keys of one prompt at each block size that engines have, and at the router's canonical one.
+/// Neither copied nor moved: EngineKeys::engine may view `request`.
 struct PromptKeys {
   PromptKeys() = default;
   PromptKeys(const PromptKeys&) = delete;
   PromptKeys& operator=(const PromptKeys&) = delete;
 
-  std::span<const BlockKey> engine;    ///< One per full block of the prompt.
-  std::vector<BlockKey> engine_own;    ///< Backs `engine` unless `request` does.
-  BlockKey tail_state = 0;             ///< Key state after the tokens behind the last full block.
-  std::int64_t tail_tokens = 0;        ///< How many those are, 0 … block_size - 1.
+  /// Those of engines with blocks of so many tokens.
+  const EngineKeys& of(std::int64_t block_size) const {
+    const EngineKeys* keys = engines.data();
+    while (keys->block_size != block_size) ++keys;
+    return *keys;
+  }
+
+  std::vector<EngineKeys> engines;     ///< Mostly one.
   std::vector<std::uint64_t> request;  ///< The router's keys; empty when nobody asks for them.
   std::vector<std::uint64_t> approx;   ///< Hashes of the approximate index; likewise.
   policies::ChainState request_end;    ///< Chain state after `request`.
 };
 
 /// Engine-side keys of a prompt: the same chain vLLM's hashing yields, up to the hash function.
-/// Fills `engine` and the tail.
-void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out);
+/// Fills `out`, whose `engine_own` is empty.
+void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, EngineKeys& out);
 
 /// Keys that depend on a live request, named by its slot.
 class SequenceKeySource {
  public:
   virtual ~SequenceKeySource() = default;
-  /// Appends the router's keys of the blocks [first, first + engine_keys.size()) of the sequence.
-  virtual void request_keys(std::uint32_t handle, std::int64_t first_block,
-                            std::span<const BlockKey> engine_keys,
-                            std::vector<std::uint64_t>& out) = 0;
+  /// Appends the router's keys of `blocks` engine blocks of `block_size` tokens of the sequence.
+  virtual void request_keys(std::uint32_t handle, std::int64_t block_size, std::int64_t first_block,
+                            std::int64_t blocks, std::vector<std::uint64_t>& out) = 0;
   /// The key of a block that holds part of the answer, where one key serves engine and router.
   virtual BlockKey answer_key(std::uint32_t handle, std::int64_t block) = 0;
 };
@@ -92,7 +104,8 @@ class TokenBuffer {
 /// Owns the keys of every prompt that is in use or will come back. Single-threaded.
 class PromptKeyTable {
  public:
-  PromptKeyTable(std::int64_t engine_block_size, RouterKeyOptions router);
+  /// `block_sizes`: of all engines, each once.
+  PromptKeyTable(std::vector<std::int64_t> block_sizes, RouterKeyOptions router);
 
   /// The keys of `prompt`, computed at first use. Pair with release().
   const PromptKeys& acquire(const workloads::Prompt& prompt);
@@ -116,11 +129,12 @@ class PromptKeyTable {
   std::uint64_t next_request_key(policies::ChainState& state, const workloads::Prompt& prompt,
                                  std::uint64_t answer, std::int64_t begin);
   const RouterKeyOptions& router() const { return router_; }
-  /// True where engines and router cut prompts into the same blocks: then one key serves both, and
-  /// an index needs no map between them. (That a key is 0, "not hashed", has a chance of 2^-64.)
-  bool one_key() const {
+  /// True where engines of this block size and the router cut prompts into the same blocks: then
+  /// one key serves both, and an index needs no map between them. (That a key is 0, "not hashed",
+  /// has a chance of 2^-64.)
+  bool one_key(std::int64_t block_size) const {
     return router_.precise &&
-           static_cast<std::int64_t>(router_.precise->block_size()) == engine_block_size_;
+           static_cast<std::int64_t>(router_.precise->block_size()) == block_size;
   }
 
  private:
@@ -166,7 +180,7 @@ class PromptKeyTable {
   void append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out);
   void extend_approx_hashes(const workloads::Prompt& prompt, std::int64_t end, PromptKeys& out);
 
-  std::int64_t engine_block_size_;
+  std::vector<std::int64_t> block_sizes_;
   RouterKeyOptions router_;
   std::vector<policies::BlockKeyChain> chains_;  ///< By adapter, where the router hashes.
   std::deque<Entry> pool_;

@@ -54,7 +54,8 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
     r.scrapes = ScrapeSnapshot(phase, options.scrape_interval);
     if (options.one_key) r.scheduler.set_answer_keys(&keys);
     if (options.publish_events) {
-      r.log = std::make_unique<KvEventLog>(options.one_key ? nullptr : &keys);
+      r.log =
+          std::make_unique<KvEventLog>(options.one_key ? nullptr : &keys, options.rules.block_size);
       r.scheduler.set_sink(r.log.get(), r.log.get());
     }
   }
@@ -67,17 +68,13 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   Input in{.kind = kind, .request = request};
   in.pull = std::exchange(pull_input_, {});
-  const bool pulled = kind == InputKind::kTransferDone;
-  if (pulled || kind == InputKind::kRelease) {
-    in.sequence =
-        pulled ? r.scheduler.find_pulling(request.handle) : r.scheduler.find_held(request.handle);
-    if (stepping_) in.steps = steps_until_heard();
-  }
-  if (kind == InputKind::kCopyDone && stepping_) in.steps = steps_until_heard();
+  if (kind == InputKind::kTransferDone) in.sequence = r.scheduler.find_pulling(request.handle);
+  if (kind == InputKind::kRelease) in.sequence = r.scheduler.find_held(request.handle);
+  if (is_news(kind) && stepping_) in.steps = steps_until_heard();
   r.inbox.push_back(in);
   stretch_.left = 0;
   if (!stepping_) {
-    start_if_idle(now);
+    if (!is_news(kind) || listens_when_idle()) start_if_idle(now);
     return;
   }
   // What the drain and the pass at end_ set off can be seen after the step scheduled ahead, unless
@@ -86,7 +83,8 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
                         options_.rules.tiers.in_use() ||
                         !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);
   wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
-  next_publication_ = find_publication();
+  // What it sets off may put the engine to sleep at end_, which publishes.
+  next_publication_ = answered ? end_ : find_publication();
   tell_publication();
 }
 
@@ -95,12 +93,21 @@ void Replica::start_if_idle(SimTime now) {
   for (Rank& r : ranks_) observe(r, now);
   last_boundary_ = now;
   end_ticks_ = now.ns() * kTicks;
-  for (Rank& r : ranks_) drain(r, now);
-  for (Rank& r : ranks_)
+  const bool listens = listens_when_idle();
+  for (Rank& r : ranks_) {
+    if (listens) hear(r, now, true);
+    drain(r, now);
     if (publishes(r)) flush_events(r, now);
+  }
   launch(now);
   collect_copies();
   tell_publication();
+}
+
+bool Replica::listens_when_idle() const {
+  return options_.rules.idle_polling ||
+         std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const Rank& r) { return !r.scheduler.idle(); });
 }
 
 void Replica::collect_copies() {
@@ -161,7 +168,8 @@ SimTime Replica::find_publication() const {
   if (ranks_.size() != 1) return end_;
   const Rank& r = ranks_.front();
   const bool stores = r.on_gpu().copying > Duration::zero();
-  return stores || publishes(r) || !r.on_gpu().finishing.empty() ? end_ : end_of_ahead();
+  const bool soon = stores || publishes(r) || !r.on_gpu().finishing.empty() || !r.inbox.empty();
+  return soon ? end_ : end_of_ahead();
 }
 
 void Replica::advance_to(SimTime now) {
@@ -213,16 +221,28 @@ void Replica::flush_events(Rank& r, SimTime now) {
   r.log->flush(now + options_.kv_event_delay, lost);
 }
 
-void Replica::drain(Rank& r, SimTime now, bool everything) {
+template <class Due>
+void Replica::apply_if(Rank& r, SimTime now, Due due) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < r.inbox.size(); ++i) {
     Input& in = r.inbox[i];
-    if (in.steps-- > 0 && !everything)
-      r.inbox[kept++] = in;
-    else
+    if (due(in))
       apply(r, in, now);
+    else
+      r.inbox[kept++] = in;
   }
   r.inbox.resize(kept);
+}
+
+// What the workers say with the output of a step, as far as it is due.
+void Replica::hear(Rank& r, SimTime now, bool everything) {
+  apply_if(r, now,
+           [everything](Input& in) { return is_news(in.kind) && (in.steps-- == 0 || everything); });
+}
+
+// What clients want, and other servers.
+void Replica::drain(Rank& r, SimTime now) {
+  apply_if(r, now, [](const Input& in) { return !is_news(in.kind); });
   collect_ended(r, steps_until_heard() - 1);  // this boundary has been
 }
 
@@ -273,6 +293,7 @@ void Replica::boundary() {
   for (Rank& r : ranks_) {
     observe(r, now);
     process(r, now, gap);
+    if (!r.inbox.empty()) hear(r, now);
     r.gauges = gauges_now(r);
     if (publishes(r)) flush_events(r, now);
   }
@@ -291,12 +312,17 @@ void Replica::launch(SimTime now) {
   // With nothing to compute vLLM goes round at once, looking for ended transfers each time.
   while (!work && std::any_of(ranks_.begin(), ranks_.end(),
                               [](const Rank& r) { return !r.inbox.empty(); })) {
-    for (Rank& r : ranks_) drain(r, now, true);
+    for (Rank& r : ranks_) hear(r, now, true);
     work = schedule_step(now);
   }
   if (!work) {
     stepping_ = false;
     wake_ = SimTime::max();
+    // An engine that has nothing to run goes round once more, which publishes.
+    for (Rank& r : ranks_) {
+      r.gauges = gauges_now(r);
+      if (publishes(r)) flush_events(r, now);
+    }
     return;
   }
   stepping_ = true;
@@ -558,6 +584,14 @@ std::optional<Gauges> Replica::stretch_gauges(SimTime at) const {
     gauges.free_blocks -= scheduler.crossings_in(n);
     step = std::exchange(next_step, next_step + stretch_.run.increment);
   }
+}
+
+Gauges Replica::true_gauges(int rank) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  Gauges gauges = gauges_now(r);
+  gauges.waiting += std::count_if(r.inbox.begin(), r.inbox.end(),
+                                  [](const Input& in) { return in.kind == InputKind::kRequest; });
+  return gauges;
 }
 
 SimTime Replica::next_scrape(int rank, SimTime now) const {

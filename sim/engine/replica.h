@@ -141,8 +141,10 @@ class Replica {
     __builtin_prefetch(&r.gauges);
     __builtin_prefetch(&r.scheduler);
   }
-  /// The gauges now, without staleness.
+  /// The gauges that the engine exports, as it last published them.
   Gauges gauges(int rank) const { return ranks_[static_cast<std::size_t>(rank)].gauges; }
+  /// What they would be if it published them now; requests that it has not read yet wait.
+  Gauges true_gauges(int rank) const;
   /// The next instant after `now` at which a scrape of this rank happens.
   SimTime next_scrape(int rank, SimTime now) const;
 
@@ -197,6 +199,11 @@ class Replica {
     kPull,
     kRequestOver  ///< The workers know that it has finished.
   };
+  /// Workers say so with the output of a step; the others stand in the engine's input queue.
+  static bool is_news(InputKind kind) {
+    return kind == InputKind::kTransferDone || kind == InputKind::kRelease ||
+           kind == InputKind::kCopyDone || kind == InputKind::kRequestOver;
+  }
   struct PullInput {
     PullNews news = PullNews::kAsked;
     KvPull* pull = nullptr;
@@ -242,6 +249,8 @@ class Replica {
   /// Ends of steps until the scheduler hears what a worker sees from now on.
   int steps_until_heard() const { return options_.rules.async_scheduling ? 2 : 1; }
   void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
+  /// With nothing to compute it still looks for ended transfers.
+  bool listens_when_idle() const;
   void start_if_idle(SimTime now);
   void boundary();
   void report_step();
@@ -250,7 +259,10 @@ class Replica {
   void apply_pull(KvTiers& tiers, const PullInput& in, SimTime now);
   void collect_copies();
   void collect_ended(Rank& r, int steps);
-  void drain(Rank& r, SimTime now, bool everything = false);
+  template <class Due>
+  void apply_if(Rank& r, SimTime now, Due due);
+  void hear(Rank& r, SimTime now, bool everything = false);
+  void drain(Rank& r, SimTime now);
   void apply(Rank& r, const Input& in, SimTime now);
   void launch(SimTime now);
   bool schedule_step(SimTime now);

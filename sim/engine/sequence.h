@@ -15,7 +15,7 @@ namespace routesim::sim {
 /// A request as the engine's front end hands it over.
 struct EngineRequest {
   std::uint32_t handle = 0;          ///< The simulation's live-request slot.
-  const PromptKeys* keys = nullptr;  ///< Outlives the request; nullptr without prefix caching.
+  const EngineKeys* keys = nullptr;  ///< Outlives the request; nullptr without prefix caching.
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 1;    ///< What it will generate (>= 1).
   std::int64_t max_tokens = 1;       ///< What it may generate.

@@ -105,7 +105,7 @@ std::span<const BlockKey> SequenceBlocks::keys_of(const Sequence& q, std::int64_
 }
 
 BlockKey SequenceBlocks::block_key(const Sequence& q, std::int64_t block, BlockKey previous) const {
-  const PromptKeys& keys = *q.request.keys;
+  const EngineKeys& keys = *q.request.keys;
   const auto prompt_blocks = static_cast<std::int64_t>(keys.engine.size());
   if (block < prompt_blocks) return keys.engine[static_cast<std::size_t>(block)];
   if (answer_keys_ != nullptr) return answer_keys_->answer_key(q.request.handle, block);

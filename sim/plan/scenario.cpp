@@ -203,8 +203,7 @@ std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing) {
     const std::int64_t slots = envoy->table_size;
     std::int64_t prime = slots;
     while (!policies::is_maglev_table_size(prime)) ++prime;
-    out.push_back({"envoy.table_size",
-                   "must be a prime number (got " + std::to_string(slots) + ")",
+    out.push_back({"envoy.table_size", "must be a prime number (got " + std::to_string(slots) + ")",
                    "the next one is " + std::to_string(prime)});
   }
   if (routing.balancer == BalancerKind::kLibrary) {

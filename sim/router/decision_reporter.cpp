@@ -56,8 +56,9 @@ void DecisionReporter::find_cached(std::uint32_t row, const DecisionSubject& sub
     const EndpointHome& home = endpoints_[endpoints_.first(row) + i];
     const BatchScheduler& scheduler = replicas_[home.replica]->scheduler(home.rank);
     const KvCache& kv = scheduler.kv();
-    const std::int64_t in_gpu = kv.lookup(subject.keys.engine, hits);
-    const std::int64_t blocks = scheduler.tiers().held_blocks(subject.keys.engine, in_gpu);
+    const std::span<const BlockKey> keys = subject.keys.of(kv.block_size()).engine;
+    const std::int64_t in_gpu = kv.lookup(keys, hits);
+    const std::int64_t blocks = scheduler.tiers().held_blocks(keys, in_gpu);
     // vLLM computes at least the last token.
     const std::int64_t usable = (subject.request.prompt->tokens - 1) / kv.block_size();
     const std::int64_t cached = std::min(blocks, usable) * kv.block_size();
@@ -82,7 +83,7 @@ EndpointFacts DecisionReporter::facts(std::uint32_t row, const DecisionSubject& 
   for (std::size_t i = 0; i < ranks; ++i) {
     const EndpointHome& home = endpoints_[endpoints_.first(row) + i];
     replicas_[home.replica]->advance_to(subject.now);
-    const Gauges g = replicas_[home.replica]->gauges(home.rank);
+    const Gauges g = replicas_[home.replica]->true_gauges(home.rank);
     const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
     f.waiting += static_cast<double>(g.waiting);
     f.running += static_cast<double>(g.running);

@@ -32,8 +32,8 @@ std::int64_t PerfectPredictor::cached_tokens(const EndpointHome& home,
   if (!scheduler.rules().enable_prefix_caching) return 0;
   const KvCache& kv = scheduler.kv();
   CachedPrefix hits;
-  const std::int64_t blocks =
-      scheduler.tiers().held_blocks(keys_->engine, kv.lookup(keys_->engine, hits));
+  const std::span<const BlockKey> keys = keys_->of(kv.block_size()).engine;
+  const std::int64_t blocks = scheduler.tiers().held_blocks(keys, kv.lookup(keys, hits));
   // vLLM computes at least the last token.
   return std::min(blocks, (prompt_tokens - 1) / kv.block_size()) * kv.block_size();
 }

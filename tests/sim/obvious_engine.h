@@ -31,6 +31,7 @@ class ObviousEngine {
         seen_blocks_(ceil_blocks(rules.window_tokens - 1)) {
     blocks_.resize(static_cast<std::size_t>(rules.num_gpu_blocks));
     for (int b = 1; b < rules.num_gpu_blocks; ++b) free_.push_back(b);
+    publish();
   }
 
   /// `pulls`: another engine may have more of the prompt.
@@ -43,6 +44,7 @@ class ObviousEngine {
     r->output = t.output;
     r->max_tokens = std::max(t.output, t.max_tokens);
     r->priority = t.priority;
+    r->hold = t.hold;
     r->pulls = pulls;
     r->windows.resize(static_cast<std::size_t>(rules_.window_groups));
     fates.emplace_back();
@@ -51,7 +53,17 @@ class ObviousEngine {
     return requests_.back()->id;
   }
   void abort(std::uint32_t id, SimTime now) { input({.abort = id}, now); }
+  /// Somebody has read the blocks that a request kept.
+  void release(std::uint32_t id, SimTime now) {
+    advance_to(now);
+    Input in{.read = requests_[id].get()};
+    if (requests_[id]->status != Status::kHeld) in.read = nullptr;
+    in.news = true;
+    in.steps = stepping_ ? steps_until_heard() : 0;
+    take(in, now);
+  }
   void run() { advance_to(SimTime::max()); }
+  void run_until(SimTime now) { advance_to(now); }
   /// When something happens here next.
   SimTime next() const { return std::min(stepping_ ? end() : SimTime::max(), tiers_.next_end()); }
   void advance_to(SimTime now) {
@@ -63,12 +75,15 @@ class ObviousEngine {
         // Workers look for ended copies when a step starts and say so when it ends.
         Input in;
         in.copied = tiers_.pop_copy();
+        in.news = true;
         in.steps = stepping_ ? steps_until_heard() : 0;
         take(in, next);
         continue;
       }
       process(gpu_, next);
-      drain(false);
+      read_news(false);
+      publish();
+      read_queue();
       launch();
       tiers_.start_copies(next);
     }
@@ -76,10 +91,16 @@ class ObviousEngine {
   /// What the other side of a pull says, or the network does.
   enum class News { kAsked, kAnswered, kFetch, kSent, kArrived, kFailed, kDropped };
   void hear(News news, ObviousPull& pull, SimTime now) {
-    input({.pull = &pull, .news = news}, now);
+    input({.pull = &pull, .pull_news = news}, now);
   }
   ObviousTiers& tiers() { return tiers_; }
 
+  /// As the last pass through the engine's loop left them.
+  struct Gauges {
+    std::int64_t running = 0, waiting = 0, free = 0;
+    bool operator==(const Gauges&) const = default;
+  };
+  Gauges gauges;
   std::vector<Fate> fates;
   Samples gaps;  ///< Between tokens of a request, of all requests.
   std::int64_t hash_evictions = 0;
@@ -89,13 +110,13 @@ class ObviousEngine {
   using Tokens = ObviousTiers::Tokens;
   /// Group 0 sees everything, the others have a window; all tokens up to the end of the block.
   using Key = ObviousTiers::Key;
-  enum class Status { kWaiting, kPreempted, kLoading, kRunning, kStoring, kDone };
+  enum class Status { kWaiting, kPreempted, kLoading, kRunning, kHeld, kStoring, kDone };
   struct Request {
     std::uint32_t id = 0;
     std::vector<Token> tokens;  // Prompt and the answer as far as the scheduler knows it.
     std::int64_t prompt = 0, output = 0, max_tokens = 0;
     std::int32_t priority = 0;
-    bool pulls = false;
+    bool pulls = false, hold = false;
     Status status = Status::kWaiting;
     std::int64_t computed = 0, placeholders = 0, preemptions = 0, cached = -1;
     std::int64_t target = 0;  // Tokens known at (re-)admission: below it, work counts as prefill.
@@ -137,8 +158,10 @@ class ObviousEngine {
     std::optional<ObviousTiers::Copy> copied{};
     Request* over = nullptr;
     ObviousPull* pull = nullptr;
-    News news = News::kAsked;
-    int steps = 0;  // Ends of steps that still pass before the scheduler hears of it.
+    News pull_news = News::kAsked;
+    Request* read = nullptr;  // Its blocks were.
+    bool news = false;        // Comes with the output of a step.
+    int steps = 0;            // Ends of steps that still pass before the scheduler hears of it.
   };
 
   // ---- the loop -------------------------------------------------------------------------------
@@ -149,32 +172,54 @@ class ObviousEngine {
   void take(const Input& in, SimTime now) {
     inbox_.push_back(in);
     if (stepping_) return;
+    const bool unfinished = !running_.empty() || !waiting_.empty() || !loading_.empty();
+    const bool polls = unfinished || rules_.idle_polling;
+    if (in.news && !polls) return;  // It waits for a request.
     ticks_ = now.ns() * models::kTicksPerNanosecond;
-    drain(false);
+    if (polls) read_news(true);
+    read_queue();
     launch();
     tiers_.start_copies(now);
   }
   int steps_until_heard() const { return rules_.async_scheduling ? 2 : 1; }
   SimTime end() const { return SimTime::from_ns(ticks_ / models::kTicksPerNanosecond); }
-  void drain(bool everything) {
+  void publish() {
+    gauges = {.running = std::ssize(running_),
+              .waiting = std::ssize(waiting_) + std::ssize(loading_),
+              .free = std::ssize(free_)};
+  }
+  // What workers say with the output of a step.
+  void read_news(bool everything) {
     std::vector<Input> kept;
-    ending_.clear();
     for (Input& in : std::exchange(inbox_, {})) {
-      if (in.steps-- > 0 && !everything)
+      if (!in.news || (in.steps-- > 0 && !everything))
         kept.push_back(in);
-      else if (in.arrival != nullptr)
-        enqueue(in.arrival);
       else if (in.copied)
         copy_done(*in.copied);
       else if (in.over != nullptr)
         end(in.over);
+      else if (in.read != nullptr && in.read->status == Status::kHeld)
+        give_up(in.read);
+    }
+    inbox_ = kept;
+  }
+  // Then what came in.
+  void read_queue() {
+    std::vector<Input> kept;
+    ending_.clear();
+    for (const Input& in : std::exchange(inbox_, {})) {
+      if (in.news)
+        kept.push_back(in);
+      else if (in.arrival != nullptr)
+        enqueue(in.arrival);
       else if (in.pull != nullptr)
-        apply(in.news, *in.pull);
+        apply(in.pull_news, *in.pull);
       else
         remove(requests_[*in.abort].get());
     }
     inbox_ = kept;
-    for (Request* r : ending_) inbox_.push_back({.over = r, .steps = steps_until_heard() - 1});
+    for (Request* r : ending_)
+      inbox_.push_back({.over = r, .news = true, .steps = steps_until_heard() - 1});
     ending_.clear();
   }
   void apply(News news, ObviousPull& pull) {
@@ -192,11 +237,12 @@ class ObviousEngine {
     } else {
       gpu_ = schedule_something();
       while (gpu_.work.empty() && !inbox_.empty()) {  // it looks again and again
-        drain(true);
+        read_news(true);
         gpu_ = schedule_something();
       }
     }
     stepping_ = !gpu_.work.empty();
+    if (!stepping_) publish();  // the last round computed nothing
     if (!stepping_) return;
     ticks_ += latency_->step_ticks(gpu_.shape);
     if (workers_.in_use())
@@ -234,6 +280,7 @@ class ObviousEngine {
   }
   void remove(Request* r) {
     if (r->status == Status::kDone || r->status == Status::kStoring) return;
+    if (r->status == Status::kHeld) return give_up(r);
     std::erase(running_, r);
     std::erase(waiting_, r);
     std::erase(loading_, r);
@@ -248,6 +295,19 @@ class ObviousEngine {
     }
     r->tier.over = true;
     tiers_.settle(r->tier);
+    free_blocks(r);
+    r->status = Status::kDone;
+  }
+  // A prefill leg is over; its blocks wait for a decode server.
+  void keep(Request* r) {
+    std::erase(running_, r);
+    std::erase(waiting_, r);  // preempted while its token was computed
+    store_answer(r);
+    r->tier.gone = r->tier.over = true;
+    tiers_.settle(r->tier);
+    r->status = Status::kHeld;
+  }
+  void give_up(Request* r) {
     free_blocks(r);
     r->status = Status::kDone;
   }
@@ -499,7 +559,9 @@ class ObviousEngine {
   void process(const Step& step, SimTime now) {
     for (const Work& w : step.work) {
       Request* r = w.r;
-      if (!w.samples || r->status == Status::kDone || r->status == Status::kStoring) continue;
+      if (!w.samples || r->status == Status::kDone || r->status == Status::kStoring ||
+          r->status == Status::kHeld)
+        continue;
       r->tokens.push_back({1'000'000 + r->id, r->known() - r->prompt});
       if (r->known() == r->prompt + 1)
         fates[r->id].first = now;
@@ -516,11 +578,15 @@ class ObviousEngine {
       f.finished = true;
       f.preemptions = r->preemptions;
       f.cached = r->cached;
-      remove(r);
+      if (r->hold)
+        keep(r);
+      else
+        remove(r);
     }
     if (step.stores) tiers_.submit(*step.stores);
     workers_.end_step(step.copies);
-    for (Request* r : ending_) inbox_.push_back({.over = r, .steps = steps_until_heard()});
+    for (Request* r : ending_)
+      inbox_.push_back({.over = r, .news = true, .steps = steps_until_heard()});
     ending_.clear();
   }
 

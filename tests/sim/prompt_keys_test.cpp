@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/sim/sim_fixture.h"
+#include "tests/sim/plan_fixture.h"
 
 namespace routesim::sim::testing {
 namespace {
@@ -32,7 +32,7 @@ PromptKeyTable table(KeyAlgorithm algorithm, std::uint32_t block, std::int64_t e
   RouterKeyOptions o;
   o.model = "m";
   o.precise.emplace(algorithm, block, "", "m");
-  return {engine_block, std::move(o)};
+  return {{engine_block}, std::move(o)};
 }
 
 TEST(PromptKeys, RouterKeysEqualTheHashesOfTheTokens) {
@@ -98,7 +98,7 @@ TEST(PromptKeys, PromptsKeyedTogetherHaveTheirOwnKeys) {
 }
 
 TEST(PromptKeys, EngineKeysAgreeExactlyWhereTheTokensDo) {
-  PromptKeys a, b, c;
+  EngineKeys a, b, c;
   append_engine_keys(*make_prompt(1, {{1, 40}, {2, 40}}), 16, a);
   append_engine_keys(*make_prompt(2, {{1, 40}, {3, 40}}), 16, b);
   append_engine_keys(*make_prompt(3, {{1, 80}}), 16, c);
@@ -111,6 +111,60 @@ TEST(PromptKeys, EngineKeysAgreeExactlyWhereTheTokensDo) {
   for (std::size_t i = 2; i < 5; ++i) {
     EXPECT_NE(a.engine[i], b.engine[i]);
     EXPECT_NE(a.engine[i], c.engine[i]);
+  }
+}
+
+// Pools may differ in their block size: a prompt has the keys of each.
+TEST(PromptKeys, EachBlockSizeHasTheKeysItWouldHaveAlone) {
+  RouterKeyOptions o;
+  o.model = "m";
+  o.precise.emplace(KeyAlgorithm::kCborFnv, 64, "", "m");
+  PromptKeyTable keys({128, 16, 64}, std::move(o));
+  for (std::uint64_t id = 0; id < 3; ++id) {
+    const auto prompt = make_prompt(id, {{1, 300}, {100 + id, 90}});
+    const PromptKeys& k = keys.acquire(*prompt);
+    for (const std::int64_t block : {128, 16}) {
+      EngineKeys alone;
+      append_engine_keys(*prompt, block, alone);
+      EXPECT_FALSE(keys.one_key(block));
+      EXPECT_EQ(std::ssize(k.of(block).engine), 390 / block);
+      EXPECT_TRUE(std::ranges::equal(k.of(block).engine, alone.engine));
+      EXPECT_EQ(k.of(block).tail_state, alone.tail_state);
+      EXPECT_EQ(k.of(block).tail_tokens, 390 % block);
+    }
+    EXPECT_TRUE(keys.one_key(64));
+    EXPECT_TRUE(std::ranges::equal(k.of(64).engine, k.request)) << "the router's own";
+    keys.release(k);  // The next prompt gets its memory.
+  }
+}
+
+// Behind a pool with blocks of 128 a server with blocks of 16 hits what it would hit alone, in GPU
+// memory and in tiers.
+TEST(PromptKeys, PoolsOfUnlikeBlockSizesHitTheirOwnBlocks) {
+  for (const bool tiers : {false, true}) {
+    std::vector<Sent> script;
+    for (std::uint64_t i = 0; i < 6; ++i)
+      script.push_back({.at_ms = 100 * static_cast<std::int64_t>(i),
+                        .parts = {{1, 300}, {10 + i, 20}},
+                        .output = 4});
+    RunPlan plan = hand_made_plan(script, 1);
+    plan.scenario.routing.balancer = BalancerKind::kRoundRobin;
+    plan.pools[0].rules.block_size = 128;
+    plan.pools.push_back(plan.pools[0]);
+    plan.pools[1].config.name = "small blocks";
+    plan.pools[1].rules.block_size = 16;
+    if (tiers) {
+      TierRules& store = plan.pools[1].rules.tiers;
+      store.cpu_chunks = 100;
+      store.block_bytes = 1000;
+      store.link_bytes_per_s = 1e9;
+      store.shared_store = true;
+    }
+    const RunResult r = run_by_hand(plan);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const std::int64_t hit = i % 2 == 0 ? 256 : 288;  // Of 300 shared tokens, in whole blocks.
+      EXPECT_EQ(r.requests[i].cached_tokens, i < 2 ? 0 : hit) << "request " << i;
+    }
   }
 }
 
@@ -140,7 +194,7 @@ TEST(PromptKeys, ApproximateHashesEqualThoseOfTheTokens) {
     o.model = "m";
     o.approx_block = 64;
     o.approx_max_blocks = most;
-    PromptKeyTable keys(16, o);
+    PromptKeyTable keys({16}, o);
     RandomStream random(9, Stream::kTest);
     for (std::uint64_t id = 0; id < 40; ++id) {
       std::vector<std::pair<std::uint64_t, std::int64_t>> parts;

@@ -85,7 +85,7 @@ class KneeLatency final : public models::LatencyModel {
 /// Nobody listens to KV events.
 class NoKeys final : public SequenceKeySource {
  public:
-  void request_keys(std::uint32_t, std::int64_t, std::span<const BlockKey>,
+  void request_keys(std::uint32_t, std::int64_t, std::int64_t, std::int64_t,
                     std::vector<std::uint64_t>&) override {}
   BlockKey answer_key(std::uint32_t, std::int64_t) override { return 0; }
 };
@@ -116,6 +116,7 @@ struct TestRequest {
   std::int64_t max_tokens = 0;  ///< 0 = output.
   std::int32_t priority = 0;
   bool private_answer = true;  ///< No later prompt contains the answer.
+  bool hold = false;           ///< A prefill leg: keeps its blocks until they are released.
 };
 
 /// Turns test requests into engine requests and keeps their keys alive. The handle is the index.
@@ -136,13 +137,14 @@ class RequestShelf {
             .output_content = 1'000'000 + handle,
             .private_answer = t.private_answer,
             .arrival_order = handle,
-            .priority = t.priority};
+            .priority = t.priority,
+            .hold_blocks = t.hold};
   }
 
  private:
   struct Entry {
     std::shared_ptr<const workloads::Prompt> prompt;
-    PromptKeys keys;
+    EngineKeys keys;
   };
   std::int64_t block_size_;
   std::vector<std::unique_ptr<Entry>> entries_;
@@ -225,6 +227,13 @@ class Server {
   void abort(std::uint32_t handle, SimTime now, int rank = 0) {
     run_until(now);
     replica_.abort(rank, handle, now);
+    read();
+    start_copies(now);
+  }
+  /// The blocks that a prefill leg keeps were read.
+  void release(std::uint32_t handle, SimTime now, int rank = 0) {
+    run_until(now);
+    replica_.release_held(rank, handle, now);
     read();
     start_copies(now);
   }

@@ -139,49 +139,52 @@ void choose_routing(Dice& dice, RunPlan& plan, std::int64_t block_size) {
 
 namespace {
 
+void add_tier(Dice& dice, ResolvedPool& pool) {
+  KvTierConfig tiers;
+  if (dice.one_in(4)) tiers.connector = KvConnector::kLmcache;
+  if (dice.one_in(5)) tiers.connector = KvConnector::kMooncakeStore;
+  const std::int64_t block_size = pool.rules.block_size;
+  const std::int64_t chunk = block_size * (dice.one_in(2) ? 1 : dice.between(2, 4));
+  tiers.chunk_tokens = chunk;
+  if (dice.one_in(2)) tiers.prompt_only = dice.one_in(2);
+  const double token_bytes = static_cast<double>(dice.between(5'000, 400'000));
+  const auto chunks = static_cast<double>(dice.between(1, dice.one_in(2) ? 20 : 2'000));
+  tiers.cpu_gib = chunks * static_cast<double>(chunk) * token_bytes / (1 << 30) * 1.0001;
+  pool.config.engine.kv_tiers = tiers;
+  pool.rules.enable_prefix_caching = true;
+  pool.rules.tiers =
+      resolve_tiers(tiers, {.preset = pool.config.engine.preset,
+                            .block_size = block_size,
+                            .kv_bytes_per_token = token_bytes,
+                            .gpus = dice.between(1, 2),
+                            .link_bytes_per_s = static_cast<double>(dice.between(1, 8)) * 1e9,
+                            .descriptor_bytes = 1 << 20});
+  const bool offloads = tiers.connector == KvConnector::kOffloading;
+  if (offloads && !pool.rules.tiers.settles_at_request_end && dice.one_in(3)) {
+    pool.rules.tiers.disk = {
+        .root = "/kv",
+        .shared = dice.one_in(2),
+        .bytes_per_s = dice.one_in(2) ? 0 : static_cast<double>(dice.between(1, 9)) * 1e9,
+        .read_threads = dice.between(0, 3),
+        .write_threads = dice.between(1, 3),
+        .thread_bytes_per_s = static_cast<double>(dice.between(1, 5)) * 1e9};
+  } else if (offloads && dice.one_in(4)) {
+    pool.rules.window_groups = dice.between(1, 3);
+    pool.rules.window_tokens = dice.between(2, 80);
+  }
+}
+
 // About half of the scenarios: host memory for a few chunks up to plenty, and machines on which now
 // the bus of a server, now the memory of all of them is the bottleneck.
-void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
+void add_tiers(Dice& dice, RunPlan& plan) {
   if (!dice.one_in(2)) return;
   HostConfig host;
   host.gpus = dice.between(1, 4);
   host.memory_gb_per_s = dice.one_in(2) ? 1000 : static_cast<double>(dice.between(1, 8));
   plan.scenario.cluster.host = host;
-  for (ResolvedPool& pool : plan.pools) {
+  for (ResolvedPool& pool : plan.pools)
     // The requests of a decode server bring their prompts with them.
-    if (pool.config.role == PoolRole::kDecode && !dice.one_in(4)) continue;
-    KvTierConfig tiers;
-    if (dice.one_in(4)) tiers.connector = KvConnector::kLmcache;
-    if (dice.one_in(5)) tiers.connector = KvConnector::kMooncakeStore;
-    const std::int64_t chunk = block_size * (dice.one_in(2) ? 1 : dice.between(2, 4));
-    tiers.chunk_tokens = chunk;
-    if (dice.one_in(2)) tiers.prompt_only = dice.one_in(2);
-    const double token_bytes = static_cast<double>(dice.between(5'000, 400'000));
-    const auto chunks = static_cast<double>(dice.between(1, dice.one_in(2) ? 20 : 2'000));
-    tiers.cpu_gib = chunks * static_cast<double>(chunk) * token_bytes / (1 << 30) * 1.0001;
-    pool.config.engine.kv_tiers = tiers;
-    pool.rules.enable_prefix_caching = true;
-    pool.rules.tiers =
-        resolve_tiers(tiers, {.preset = pool.config.engine.preset,
-                              .block_size = block_size,
-                              .kv_bytes_per_token = token_bytes,
-                              .gpus = dice.between(1, 2),
-                              .link_bytes_per_s = static_cast<double>(dice.between(1, 8)) * 1e9,
-                              .descriptor_bytes = 1 << 20});
-    const bool offloads = tiers.connector == KvConnector::kOffloading;
-    if (offloads && !pool.rules.tiers.settles_at_request_end && dice.one_in(3)) {
-      pool.rules.tiers.disk = {
-          .root = "/kv",
-          .shared = dice.one_in(2),
-          .bytes_per_s = dice.one_in(2) ? 0 : static_cast<double>(dice.between(1, 9)) * 1e9,
-          .read_threads = dice.between(0, 3),
-          .write_threads = dice.between(1, 3),
-          .thread_bytes_per_s = static_cast<double>(dice.between(1, 5)) * 1e9};
-    } else if (offloads && dice.one_in(4)) {
-      pool.rules.window_groups = dice.between(1, 3);
-      pool.rules.window_tokens = dice.between(2, 80);
-    }
-  }
+    if (pool.config.role != PoolRole::kDecode || dice.one_in(4)) add_tier(dice, pool);
 }
 
 // Servers of one pool that have tiers pull from each other, now and then over a network too slow
@@ -200,6 +203,21 @@ void add_pulls(Dice& dice, RunPlan& plan, std::int64_t block_size) {
     tiers.waits_for_writes = !tiers.settles_at_request_end && !dice.one_in(6);
   }
   if (dice.one_in(6)) plan.scenario.cluster.transfer.bandwidth_gbps = 0.01;
+}
+
+// A second pool cuts prompts into other blocks than the first, or a prefill pool than its decode
+// pool.
+void add_other_blocks(Dice& dice, RunPlan& plan) {
+  const std::int64_t block_size = std::int64_t{1} << dice.between(1, 5);
+  const bool pulls = plan.endpoint_picker && plan.pools.front().rules.tiers.pulls();
+  if (!dice.one_in(3) || block_size == plan.pools.front().rules.block_size || pulls) return;
+  const bool disaggregated = plan.pools.size() > 1;
+  ResolvedPool pool =
+      swarm_pool(dice, block_size, disaggregated ? PoolRole::kPrefill : PoolRole::kBoth);
+  if (plan.scenario.cluster.host && dice.one_in(2)) add_tier(dice, pool);
+  if (disaggregated) plan.pools.pop_back();
+  pool.config.name = "other-blocks";
+  plan.pools.push_back(std::move(pool));
 }
 
 RunPlan make_plan(Dice dice, const std::string& name) {
@@ -225,8 +243,9 @@ RunPlan make_plan(Dice dice, const std::string& name) {
         .request = Duration::microseconds(dice.one_in(4) ? 0 : dice.between(1, 4'000)),
         .prompt_token = Duration::nanoseconds(dice.between(0, 20'000))};
   }
-  add_tiers(dice, plan, block_size);
+  add_tiers(dice, plan);
   add_pulls(dice, plan, block_size);
+  add_other_blocks(dice, plan);
   plan.make_load = [load](std::uint64_t s, Diagnostics&) {
     return std::make_unique<SwarmLoad>(load, s);
   };

@@ -9,10 +9,10 @@ namespace {
 
 class TestKeys final : public SequenceKeySource {
  public:
-  void request_keys(std::uint32_t handle, std::int64_t first, std::span<const BlockKey> keys,
+  void request_keys(std::uint32_t handle, std::int64_t, std::int64_t first, std::int64_t blocks,
                     std::vector<std::uint64_t>& out) override {
-    for (std::size_t i = 0; i < keys.size(); ++i)
-      out.push_back(1000 * handle + static_cast<std::uint64_t>(first) + i);
+    for (std::int64_t b = first; b < first + blocks; ++b)
+      out.push_back(1000 * handle + static_cast<std::uint64_t>(b));
   }
   BlockKey answer_key(std::uint32_t, std::int64_t) override { return 0; }
 };
@@ -43,7 +43,7 @@ class Scribe final : public KvEventLog::Reader {
 
 TEST(KvEventLog, BatchesBecomeVisibleInOrderAndNotBeforeTheirTime) {
   TestKeys source;
-  KvEventLog log(&source);
+  KvEventLog log(&source, 16);
   const BlockKey keys[] = {11, 13};
   log.stored(4, 2, keys);
   log.removed(std::vector<BlockKey>{21});
@@ -65,7 +65,7 @@ TEST(KvEventLog, BatchesBecomeVisibleInOrderAndNotBeforeTheirTime) {
 
 TEST(KvEventLog, TiersAreAnnouncedInOrderWithTheRest) {
   TestKeys source;
-  KvEventLog log(&source);
+  KvEventLog log(&source, 16);
   const BlockKey keys[] = {11, 13};
   log.stored(4, 0, keys);
   log.stored_in_tier(keys);
@@ -80,7 +80,7 @@ TEST(KvEventLog, TiersAreAnnouncedInOrderWithTheRest) {
 
 TEST(KvEventLog, LostBatchesAndEmptyOnesNeverArrive) {
   TestKeys source;
-  KvEventLog log(&source);
+  KvEventLog log(&source, 16);
   log.flush(at_ms(1), false);
   EXPECT_EQ(log.next_visible(), SimTime::max());
   const BlockKey key[] = {11};
@@ -95,7 +95,7 @@ TEST(KvEventLog, LostBatchesAndEmptyOnesNeverArrive) {
 }
 
 TEST(KvEventLog, OneKeyServesEngineAndRouter) {
-  KvEventLog log(nullptr);
+  KvEventLog log(nullptr, 16);
   const BlockKey keys[] = {5, 9};
   log.stored(1, 0, keys);
   log.removed(std::vector<BlockKey>{9});
@@ -108,7 +108,7 @@ TEST(KvEventLog, OneKeyServesEngineAndRouter) {
 TEST(KvEvents, PrivateBlocksAreNotAnnounced) {
   for (const bool private_answer : {true, false}) {
     TestKeys source;
-    KvEventLog log(&source);
+    KvEventLog log(&source, 16);
     BatchScheduler scheduler(plain_rules(), false);
     scheduler.set_sink(&log, &log);
     RequestShelf shelf(16);
@@ -131,7 +131,7 @@ TEST(KvEvents, PrivateBlocksAreNotAnnounced) {
 
 TEST(KvEventLog, SurvivesItsOwnCompaction) {
   TestKeys source;
-  KvEventLog log(&source);
+  KvEventLog log(&source, 16);
   Scribe scribe;
   for (int round = 0; round < 40'000; ++round) {
     const BlockKey key[] = {static_cast<BlockKey>(round)};
@@ -174,6 +174,48 @@ TEST(Scrapes, ShowTheGaugesOfTheScrapeInstantAndNothingNewer) {
       saw_old_value = saw_old_value || seen.free_blocks != history[ms].free_blocks;
     }
     EXPECT_TRUE(saw_old_value);
+  }
+}
+
+/// What the engine exports.
+std::vector<std::int64_t> exported(Server& server) {
+  const Gauges g = server.replica().gauges(0);
+  return {g.running, g.waiting, g.free_blocks};
+}
+using Numbers = std::vector<std::int64_t>;
+
+// vLLM looks for ended transfers without requests from v0.22 on; before, it hears of them with the
+// output of its next step.
+TEST(IdleGauges, AnIdlePrefillServerFreesWhatWasRead) {
+  for (const bool polls : {true, false}) {
+    EngineRules rules = plain_rules();
+    rules.idle_polling = polls;
+    Server server(rules, std::make_shared<FixedLatency>(10));
+    const std::uint32_t leg = server.send({.parts = {{1, 64}}, .hold = true}, at_ms(0));
+    server.run_until(at_ms(50));
+    EXPECT_EQ(exported(server), (Numbers{0, 0, 996})) << "four blocks wait for their reader";
+    server.release(leg, at_ms(60));
+    EXPECT_EQ(exported(server), (Numbers{0, 0, polls ? 1000 : 996}));
+    EXPECT_EQ(server.replica().true_gauges(0).free_blocks, polls ? 1000 : 996);
+    server.send({.parts = {{2, 16}}, .output = 2}, at_ms(1000));
+    EXPECT_EQ(server.replica().true_gauges(0).running, 1) << "what is true, it does not export yet";
+    EXPECT_EQ(exported(server), (Numbers{0, 0, polls ? 1000 : 996}));
+    server.run_until(at_ms(1010));
+    EXPECT_EQ(exported(server), (Numbers{1, 0, 999})) << "with the output of that step";
+  }
+}
+
+TEST(IdleGauges, AreRenewedWhenTheLastRequestGivesUp) {
+  for (const bool async : {false, true}) {
+    EngineRules rules = plain_rules();
+    rules.async_scheduling = async;
+    Server server(rules, std::make_shared<FixedLatency>(10));
+    const std::uint32_t r = server.send({.parts = {{1, 64}}, .output = 100}, at_ms(0));
+    server.abort(r, at_ms(45));
+    server.run_until(at_ms(49));
+    EXPECT_EQ(exported(server)[0], 1) << "its step is under way";
+    server.run_until(at_ms(60));
+    EXPECT_EQ(exported(server), (Numbers{0, 0, 1000}));
   }
 }
 

@@ -181,7 +181,7 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
 
  private:
   void append_keys(const workloads::Prompt& prompt) {
-    sim::PromptKeys keys;
+    sim::EngineKeys keys;
     sim::append_engine_keys(prompt, block_size_, keys);
     for (const sim::BlockKey key : keys.engine)
       stream_.push_back(
@@ -215,14 +215,16 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
   std::vector<StreamRequest> requests_;
 };
 
-/// KV blocks of all engine cores that take prompts, those in host memory included.
-std::int64_t fleet_blocks(const sim::RunPlan& plan) {
-  std::int64_t blocks = 0;
+/// KV blocks of `block_size` tokens that all engine cores have together, those in host memory
+/// included.
+std::int64_t fleet_blocks(const sim::RunPlan& plan, std::int64_t block_size) {
+  std::int64_t tokens = 0;
   for (const sim::ResolvedPool& pool : plan.pools)
-    blocks += pool.config.replicas * pool.config.data_parallel *
+    tokens += pool.config.replicas * pool.config.data_parallel *
               (pool.rules.num_gpu_blocks - 1 +
-               pool.rules.tiers.cpu_chunks * pool.rules.tiers.chunk_blocks);
-  return blocks;
+               pool.rules.tiers.cpu_chunks * pool.rules.tiers.chunk_blocks) *
+              pool.rules.block_size;
+  return tokens / block_size;
 }
 
 }  // namespace
@@ -235,12 +237,15 @@ std::optional<HitStudy> study_hits(const sim::RunPlan& plan, Diagnostics& diagno
   if (std::any_of(plan.pools.begin(), plan.pools.end(),
                   [](const sim::ResolvedPool& pool) { return pool.rules.tiers.in_use(); }))
     study.tiers.emplace();
-  HitWatcher watcher(plan.pools.front().rules.block_size, study);
+  std::int64_t block_size = plan.pools.front().rules.block_size;
+  for (const sim::ResolvedPool& pool : plan.pools)
+    block_size = std::min(block_size, pool.rules.block_size);
+  HitWatcher watcher(block_size, study);
   sim::Simulation simulation(
       plan, {.seed = plan.scenario.seed, .probe = &watcher, .observers = {&watcher}}, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   (void)simulation.run();
-  watcher.finish(fleet_blocks(plan));
+  watcher.finish(fleet_blocks(plan, block_size));
   return study;
 }
 

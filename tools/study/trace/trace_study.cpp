@@ -97,7 +97,7 @@ void PrefixCount::add(const workloads::Request& request) {
   whole.segments = text.segments();
   whole.tokens = text.tokens();
   whole.adapter = request.prompt->adapter;
-  sim::PromptKeys keys;
+  sim::EngineKeys keys;
   sim::append_engine_keys(whole, block_size_, keys);
   const auto of_prompt = static_cast<std::size_t>(request.prompt->tokens / block_size_);
   const auto usable = static_cast<std::size_t>((request.prompt->tokens - 1) / block_size_);
