@@ -78,11 +78,24 @@ TEST_F(VllmServe, EveryFormOfStartIsUnderstood) {
        {"vllm serve Qwen/Qwen3-32B -tp 2",
         "vllm serve --tensor-parallel-size=2 --model Qwen/Qwen3-32B",
         "python3 -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-32B -tp=2",
+        "python3 -m vllm.entrypoints.grpc_server --model Qwen/Qwen3-32B -tp=2",
+        "python3 -m vllm.entrypoints.cli.main serve Qwen/Qwen3-32B -tp 2",
+        "python -m vllm serve Qwen/Qwen3-32B -tp 2",
+        "python3 -m dynamo.vllm --model "
+        "Qwen/Qwen3-32B -tp 2",
+        "bash -lc \"vllm serve Qwen/Qwen3-32B -tp 2\"",
+        "[bash, -lc, --, 'vllm serve Qwen/Qwen3-32B -tp 2']",
+        "[sh, -ec, 'vllm serve Qwen/Qwen3-32B -tp 2']",
+        "[tini, --, bash, -o, pipefail, -c, 'exec vllm serve Qwen/Qwen3-32B -tp 2']",
+        "[bash, -euo, pipefail, -c, 'vllm serve $@', name, Qwen/Qwen3-32B, -tp, '2']",
         "exec /opt/venv/bin/vllm serve Qwen/Qwen3-32B -tp 2 2>&1 | tee log",
         "numactl -N 0 vllm serve Qwen/Qwen3-32B --tensor_parallel_size 2",
-        "--model Qwen/Qwen3-32B -tp 2", "Qwen/Qwen3-32B --tensor-parallel-size 2",
-        "[vllm, serve, Qwen/Qwen3-32B, -tp, 2]", "[serve, Qwen/Qwen3-32B, -tp=2]",
-        "[Qwen/Qwen3-32B, --tensor-parallel-size, '2']", "['--model=Qwen/Qwen3-32B', -tp, '2']",
+        "--model Qwen/Qwen3-32B -tp 2",
+        "Qwen/Qwen3-32B --tensor-parallel-size 2",
+        "[vllm, serve, Qwen/Qwen3-32B, -tp, 2]",
+        "[serve, Qwen/Qwen3-32B, -tp=2]",
+        "[Qwen/Qwen3-32B, --tensor-parallel-size, '2']",
+        "['--model=Qwen/Qwen3-32B', -tp, '2']",
         "[sh, -c, 'vllm serve Qwen/Qwen3-32B -tp 2']",
         "{model: Qwen/Qwen3-32B, tensor-parallel-size: 2}",
         "{model: Qwen/Qwen3-32B, tensor_parallel_size: 2, port: 8000, trust-remote-code: true}"}) {
@@ -352,10 +365,90 @@ TEST_F(VllmServe, TheLastOfTwoSwitchesCounts) {
   EXPECT_FALSE(chunked("--enable-chunked-prefill --no-enable-chunked-prefill"));
   EXPECT_TRUE(chunked("--no-enable-chunked-prefill --enable-chunked-prefill"));
   EXPECT_EQ(messages_of(diagnostics_), "");
-  (void)chunked("--enable-chunked-prefill=False --kv-transfer-config.kv_connector Nixl");
-  EXPECT_NE(messages_of(diagnostics_).find("is on or off and takes no value (got 'False')"),
-            std::string::npos);
-  EXPECT_NE(messages_of(diagnostics_).find("write the value of kv-transfer-config as JSON"),
+}
+
+// StoreBoolean in vllm/engine/arg_utils.py@v0.8.5 took a value; argparse.BooleanOptionalAction of
+// v0.9 and later takes none.
+TEST_F(VllmServe, ChunkedPrefillTookAValueOnce) {
+  const auto chunked = [&](const std::string& flags) {
+    const bool on = load("    vllm_serve: vllm serve m " + flags + "\n")
+                        .scenario.cluster.pools[0]
+                        .engine.enable_chunked_prefill;
+    return std::string(on ? "on" : "off") +
+           (messages_of(diagnostics_).find("takes no value from vLLM 0.9 on") == std::string::npos
+                ? ""
+                : ", warned") +
+           (diagnostics_.has_errors() ? ", refused" : "");
+  };
+  EXPECT_EQ(chunked("--enable-chunked-prefill=false"), "off, warned");
+  EXPECT_EQ(chunked("--enable-chunked-prefill=True"), "on, warned");
+  EXPECT_EQ(chunked("--enable-chunked-prefill False --max-num-seqs 4"), "off, warned");
+  EXPECT_EQ(chunked("--no-enable-chunked-prefill --enable-chunked-prefill"), "on");
+  EXPECT_EQ(chunked("--enable-chunked-prefill=perhaps"), "on, refused");
+  EXPECT_EQ(chunked("--enable-prefix-caching=false"), "on, refused") << "never took one";
+}
+
+TEST_F(VllmServe, ABeginningThatOneFlagHasIsThatFlag) {
+  EXPECT_EQ(decided("    vllm_serve: vllm serve Qwen/Qwen3-32B --max-num-seq 64 "
+                    "--max-num-batched-token=4k --gpu-memory-util 0.8 --no-enable-prefix\n"),
+            "model=Qwen/Qwen3-32B@6\nengine.gpu_memory_utilization=0.8@6\n"
+            "engine.max_num_batched_tokens=4000@6\nengine.max_num_seqs=64@6\n"
+            "engine.enable_prefix_caching=false@6\n");
+  EXPECT_EQ(messages_of(diagnostics_), "");
+  load("    vllm_serve: vllm serve m --max-num-s 64 --kv-tra x --tensor-parallel-sizes 2\n");
+  const std::string said = messages_of(diagnostics_);
+  EXPECT_NE(said.find("is the beginning of several flags (got '--max-num-s')\n"
+                      "  hint: write one of --max-num-scheduled-tokens, --max-num-seqs"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("unknown flag --tensor-parallel-sizes"), std::string::npos) << said;
+}
+
+TEST_F(VllmServe, LevelsOfOptimizationHaveAShortForm) {
+  const std::string model = "model=Qwen/Qwen3-32B@6\n";
+  for (const char* flag : {"-O3", "-O 3", "-O=3", "-O.level=3", "-O.level 3", "-O '{\"level\": 3}'",
+                           "-cc.level=3", "--compilation-config.pass_config.fuse_norm=true"}) {
+    EXPECT_EQ(
+        decided("    vllm_serve: |\n      vllm serve Qwen/Qwen3-32B " + std::string(flag) + "\n"),
+        "model=Qwen/Qwen3-32B@7\n")
+        << flag;
+    EXPECT_EQ(messages_of(diagnostics_), "") << flag;
+  }
+  load("    vllm_serve: vllm serve m -O0\n");
+  EXPECT_NE(messages_of(diagnostics_).find("--optimization-level says how much is compiled"),
+            std::string::npos)
+      << messages_of(diagnostics_);
+}
+
+// vllm/utils/argparse_utils.py@v0.33.0, parse_args: dotted flags become one JSON value, and
+// elements of lists follow each other.
+TEST_F(VllmServe, DottedFlagsAreKeysOfAJsonValue) {
+  const auto tiers = [&](const std::string& flags) {
+    return decided("    vllm_serve: |\n      vllm serve Qwen/Qwen3-32B " + flags + "\n");
+  };
+  EXPECT_EQ(tiers("--kv-transfer-config.kv_connector NixlConnector "
+                  "--kv-transfer-config.kv_role=kv_both"),
+            "model=Qwen/Qwen3-32B@7\n");
+  EXPECT_EQ(messages_of(diagnostics_), "");
+  const std::string whole = tiers(
+      R"(--kv-transfer-config '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", )"
+      R"("kv_connector_extra_config": {"cpu_bytes_to_use": 1073741824, "block_size": 64}}')");
+  EXPECT_EQ(tiers("--kv-transfer-config.kv_connector OffloadingConnector "
+                  "--kv-transfer-config.kv_role kv_both "
+                  "--kv-transfer-config.kv_connector_extra_config.cpu_bytes_to_use 1073741824 "
+                  "--kv-transfer-conf.kv_connector_extra_config.block_size=64"),
+            whole);
+  EXPECT_NE(whole.find("engine.kv_tiers.chunk_tokens=64@7"), std::string::npos) << whole;
+  EXPECT_EQ(messages_of(diagnostics_), "");
+  (void)tiers(
+      "--kv-transfer-config.kv_connector MultiConnector "
+      "--kv-transfer-config.kv_connector_extra_config.connectors+ '{kv_connector: A}' "
+      "--kv-transfer-config.kv_connector_extra_config.connectors+='{kv_connector: B}'");
+  EXPECT_NE(messages_of(diagnostics_).find("the KV connector A keeps"), std::string::npos);
+  EXPECT_NE(messages_of(diagnostics_).find("the KV connector B keeps"), std::string::npos)
+      << messages_of(diagnostics_);
+  load("    vllm_serve: vllm serve m --speculative-config.method eagle\n");
+  EXPECT_NE(messages_of(diagnostics_).find("--speculative-config makes a step yield more"),
             std::string::npos)
       << messages_of(diagnostics_);
 }

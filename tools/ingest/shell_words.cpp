@@ -379,6 +379,35 @@ std::size_t assigned_name(std::string_view word) {
   return n < word.size() && word[n] == '=' ? n : 0;
 }
 
+std::size_t script_index(const ShellCommand& words) {
+  constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "dash", "ash", "ksh", "zsh"};
+  auto word = std::find_if(words.begin(), words.end(), [&](const ShellWord& w) {
+    return std::find(kShells.begin(), kShells.end(), last_part(w.text)) != kShells.end();
+  });
+  if (word == words.end()) return 0;
+  bool has_script = false;
+  for (++word; word != words.end() && word->text.starts_with('-'); ++word) {
+    const bool is_end = word->text == "--";
+    const bool is_long = word->text.starts_with("--");
+    has_script |= !is_long && word->text.find('c') != std::string::npos;
+    // `-o` and its like take the name of an option.
+    if (!is_long && word->text.find('o') != std::string::npos && word + 1 != words.end()) ++word;
+    if (is_end && ++word != words.end()) break;
+    if (word == words.end()) return 0;
+  }
+  return has_script && word != words.end() ? static_cast<std::size_t>(word - words.begin()) : 0;
+}
+
+std::vector<std::string> flags_beginning(std::string_view begin,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    if (name == begin) return {name};
+    if (name.starts_with(begin)) found.push_back(name);
+  }
+  return found;
+}
+
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace routesim::tools

@@ -48,6 +48,15 @@ ShellWord kubernetes_word(const ConfigNode& scalar, const ShellVariables& variab
 /// Length of NAME in a word that begins with `NAME=`, else 0.
 std::size_t assigned_name(std::string_view word);
 
+/// Index of SCRIPT in `bash -c SCRIPT`, `sh -ec`, `bash -l -o pipefail -c --` and their like, after
+/// whatever starts the shell; 0 when the words start none with a script.
+std::size_t script_index(const ShellCommand& words);
+
+/// The flags that `begin` stands for among `names`, as Python's argparse has it: the exact name
+/// alone, else all that begin so. More than one is ambiguous.
+std::vector<std::string> flags_beginning(std::string_view begin,
+                                         const std::vector<std::string>& names);
+
 /// The part of a path after its last slash.
 std::string_view last_part(std::string_view path);
 

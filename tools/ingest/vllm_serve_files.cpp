@@ -95,12 +95,26 @@ bool is_disabled(const ConfigNode& map) {
   return text_at(map, {"create"}) == "false" || text_at(map, {"enabled"}) == "false";
 }
 
+/// A program that serves a model, by the last parts of its words.
+struct ServerProgram {
+  std::string_view words;
+  std::string_view engine = {};  ///< Empty: vLLM, or what takes its flags.
+};
+
+constexpr std::array kServerPrograms = {
+    ServerProgram{"vllm serve"},
+    ServerProgram{"-m vllm.entrypoints.openai.api_server"},
+    ServerProgram{"-m vllm.entrypoints.api_server"},
+    ServerProgram{"-m vllm.entrypoints.grpc_server"},
+    ServerProgram{"-m vllm.entrypoints.cli.main serve"},
+    ServerProgram{"-m dynamo.vllm"},
+};
+
 /// Whether the words start vLLM themselves.
 bool names_vllm(const std::vector<Ptr>& words) {
   std::string line;
   for (const Ptr& word : words) line += word->text() + ' ';
-  return line.find("vllm serve ") != std::string::npos ||
-         line.find("vllm.entrypoints.openai.api_server") != std::string::npos;
+  return starts_vllm(line);
 }
 
 /// Whether an image starts vLLM by itself.
@@ -109,16 +123,25 @@ bool is_vllm_image(const std::string& image) {
   return name.starts_with("vllm-openai") || name.starts_with("vllm-cpu");
 }
 
+/// Number of words at `begin` that are those of `program`; 0 when they are others.
+std::size_t length_of(const ServerProgram& program, const std::vector<ShellWord>& words,
+                      std::size_t begin) {
+  std::string_view rest = program.words;
+  std::size_t i = begin;
+  for (; !rest.empty(); ++i) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    if (i == words.size() || last_part(words[i].text) != rest.substr(0, end)) return 0;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return i - begin;
+}
+
 /// Index of the first word after the ones that start the server; 0 when there are none.
 std::size_t after_serve(const std::vector<ShellWord>& words) {
-  const auto text = [&](std::size_t i) {
-    return i < words.size() ? std::string_view(words[i].text) : std::string_view();
-  };
-  if (text(0) == "echo") return 0;
+  if (!words.empty() && words.front().text == "echo") return 0;
   for (std::size_t i = 0; i < words.size(); ++i)
-    if ((last_part(text(i)) == "vllm" && text(i + 1) == "serve") ||
-        (text(i) == "-m" && text(i + 1) == "vllm.entrypoints.openai.api_server"))
-      return i + 2;
+    for (const ServerProgram& program : kServerPrograms)
+      if (const std::size_t n = length_of(program, words, i); n > 0) return i + n;
   return 0;
 }
 
@@ -604,6 +627,12 @@ class Walk {
 
 }  // namespace
 
+bool starts_vllm(const std::string& text) {
+  return std::any_of(kServerPrograms.begin(), kServerPrograms.end(), [&](const auto& program) {
+    return text.find(program.words) != std::string::npos;
+  });
+}
+
 std::optional<ServerStart> start_in_text(const std::string& text, const ShellPlaces& places,
                                          const SourceLocation& where, const ShellVariables& known,
                                          const std::string& key_path, Diagnostics& diagnostics) {
@@ -612,6 +641,15 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
   std::vector<ShellCommand> commands = split_shell(text, places, variables, key_path, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return std::nullopt;
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    if (const std::size_t script = script_index(commands[i]); script > 0) {
+      const ShellWord& word = commands[i][script];
+      const auto at = [&](int, int) { return word.where; };
+      const std::vector<ShellCommand> inner =
+          split_shell(word.text, at, variables, key_path, diagnostics);
+      commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(i) + 1, inner.begin(),
+                      inner.end());
+    }
   // Flags alone, one or more per line, are one command.
   if (!commands.empty() && std::all_of(commands.begin(), commands.end(),
                                        [](const auto& c) { return is_option(c.front()); })) {
@@ -661,11 +699,11 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
     words.push_back(kubernetes_word(*item, known));
   }
   // [bash, -c, SCRIPT, NAME, ARGUMENT...]
-  if (words.size() > 2 && words[0].text.ends_with("sh") && is_option(words[1]) &&
-      words[1].text.ends_with("c")) {
+  if (const std::size_t script = script_index(words); script > 0) {
     std::optional<ServerStart> start =
-        start_in_scalar(*list.items()[2], known, key_path, diagnostics);
-    if (start && words.size() > 4) set_arguments({words.begin() + 4, words.end()}, *start);
+        start_in_scalar(*list.items()[script], known, key_path, diagnostics);
+    const auto arguments = words.begin() + static_cast<std::ptrdiff_t>(script) + 2;
+    if (start && words.size() > script + 2) set_arguments({arguments, words.end()}, *start);
     return start;
   }
   if (const std::size_t first = after_serve(words); first > 0) return start_of(words, first, known);

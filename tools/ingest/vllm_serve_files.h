@@ -41,6 +41,9 @@ struct ServerStart {
   RouterChoice router = {};
 };
 
+/// Whether a text names a program that starts vLLM.
+bool starts_vllm(const std::string& text);
+
 /// The start in a command line or a script, where `known` variables have values. Nothing, with an
 /// error, when there is none, or more than one. A text of flags alone, one per line or with
 /// backslashes, is one too.

@@ -1,6 +1,7 @@
 #include "tools/ingest/vllm_serve_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,17 +9,21 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "tools/ingest/config_file.h"
+#include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 
 namespace routesim::tools {
 
 namespace {
 
+using Ptr = ConfigNode::Ptr;
+
 constexpr FlagTakes kNothing = FlagTakes::kNothing;
 constexpr FlagTakes kValue = FlagTakes::kValue;
 
 /// Names and meanings as in vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py,
-/// v0.9 to v0.26.
+/// v0.9 to v0.33.
 constexpr std::array kMeaningful = {
     FlagRule{"model", kValue, FlagUse::kCopied, "model"},
     FlagRule{"tensor-parallel-size", kValue, FlagUse::kCount, "tensor_parallel"},
@@ -30,6 +35,8 @@ constexpr std::array kMeaningful = {
     FlagRule{"block-size", kValue, FlagUse::kCount, "engine.block_size"},
     FlagRule{"num-gpu-blocks-override", kValue, FlagUse::kCount, "engine.num_gpu_blocks"},
     FlagRule{"gpu-memory-utilization", kValue, FlagUse::kCopied, "engine.gpu_memory_utilization"},
+    FlagRule{"device-memory-utilization", kValue, FlagUse::kCopied,
+             "engine.gpu_memory_utilization"},
     FlagRule{"max-num-batched-tokens", kValue, FlagUse::kCount, "engine.max_num_batched_tokens"},
     FlagRule{"max-num-seqs", kValue, FlagUse::kCount, "engine.max_num_seqs"},
     FlagRule{"max-model-len", kValue, FlagUse::kCount, "engine.max_model_len"},
@@ -104,8 +111,22 @@ constexpr std::array kMeaningful = {
              "overlaps two half batches, whose gain is left out"},
     FlagRule{"max-num-partial-prefills", kValue, FlagUse::kWarned, "",
              "computes several prompts at once in engines before V1; left out", "1"},
+    FlagRule{"num-scheduler-steps", kValue, FlagUse::kWarned, "",
+             "computes several tokens in one call of engines before V1; left out", "1"},
     FlagRule{"max-num-scheduled-tokens", kValue, FlagUse::kWarned, "",
              "bounds a step apart from --max-num-batched-tokens; left out", "none null"},
+    FlagRule{"max-num-active-seqs", kValue, FlagUse::kWarned, "",
+             "bounds the running requests apart from --max-num-seqs; left out", "none null"},
+    FlagRule{"max-num-queued-reqs", kValue, FlagUse::kWarned, "",
+             "refuses requests above it; here they wait", "none null"},
+    FlagRule{"max-num-queued-tokens", kValue, FlagUse::kWarned, "",
+             "refuses requests above it; here they wait", "none null"},
+    FlagRule{"long-prefill-token-threshold-adaptive", kNothing, FlagUse::kWarned, "",
+             "raises the threshold while few requests are there; left out"},
+    FlagRule{"prefix-cache-retention-interval", kValue, FlagUse::kWarned, "",
+             "keeps some blocks of windows and recurrent states only; here all are kept", "0"},
+    FlagRule{"quantization-config", kValue, FlagUse::kWarned, "",
+             "sets formats of weights; those of the model are taken", "none null {}"},
     FlagRule{"disable-hybrid-kv-cache-manager", kNothing, FlagUse::kOffSwitch,
              "engine.hybrid_kv_manager"},
     FlagRule{"disable-sliding-window", kNothing, FlagUse::kWarned, "",
@@ -171,17 +192,18 @@ constexpr std::array kLeftAlone = {
               "enable-return-routed-experts enable-server-load-tracking "
               "fail-on-environ-validation jit-monitor-verbose kv-cache-metrics log-error-stack "
               "use-tqdm-on-load",
+              "custom-histogram-buckets logging-config per-request-spec-decode-metrics "
               "collect-detailed-traces disable-access-log-for-endpoints fingerprint-mode "
               "fingerprint-value jit-monitor-mode kv-cache-metrics-sample log-config-file "
               "max-log-len otlp-traces-endpoint profiler-config show-hidden-metrics-for-version "
               "uvicorn-log-level",
               ""},
     LeftAlone{Fate::kNoEffect, "it is about the front end that answers over HTTP",
-              "allow-credentials disable-fastapi-docs disable-frontend-multiprocessing "
-              "enable-force-include-usage enable-offline-docs enable-prompt-tokens-details "
-              "enable-request-id-headers enable-ssl-refresh grpc "
+              "allow-credentials enable-scale-out disable-fastapi-docs "
+              "disable-frontend-multiprocessing enable-force-include-usage enable-offline-docs "
+              "enable-prompt-tokens-details enable-request-id-headers enable-ssl-refresh grpc "
               "numa-bind return-tokens-as-token-ids tokens-only",
-              "allowed-headers allowed-methods allowed-origins "
+              "allowed-headers allowed-methods allowed-origins grpc-port sse-keep-alive-interval "
               "dp-supervisor-probe-failure-threshold dp-supervisor-probe-interval-s "
               "dp-supervisor-probe-timeout-s h11-max-header-count h11-max-incomplete-event-size "
               "host io-processor-plugin port renderer-num-workers response-role root-path "
@@ -189,29 +211,34 @@ constexpr std::array kLeftAlone = {
               "uds",
               "api-key middleware numa-bind-cpus numa-bind-nodes served-model-name"},
     LeftAlone{Fate::kNoEffect, "it is about text, and requests are counted in tokens here",
+              "cohere-is-reasoning-model enable-trace-replay return-sampling-mask "
               "disable-logprobs-during-spec-decoding enable-auto-tool-choice enable-prompt-embeds "
               "enable-reasoning enable-tokenizer-info-endpoint "
               "exclude-tools-when-tool-choice-none skip-tokenizer-init "
               "trust-request-chat-template",
-              "chat-template chat-template-content-format default-chat-template-kwargs "
-              "guided-decoding-backend logits-processor-pattern logprobs-mode max-logprobs "
-              "override-pooler-config pooler-config reasoning-config reasoning-parser "
-              "reasoning-parser-plugin structured-outputs-config tokenizer tokenizer-mode "
-              "tokenizer-pool-extra-config tokenizer-pool-size tokenizer-pool-type "
-              "tokenizer-revision tool-call-parser tool-parser-plugin tool-server",
+              "anthropic-disabled-thinking-effort aux-output-config cohere-format "
+              "reasoning-effort-map tool-strict-level watermark-config chat-template "
+              "chat-template-content-format default-chat-template-kwargs guided-decoding-backend "
+              "logits-processor-pattern logprobs-mode max-logprobs override-pooler-config "
+              "pooler-config reasoning-config reasoning-parser reasoning-parser-plugin "
+              "structured-outputs-config tokenizer tokenizer-mode tokenizer-pool-extra-config "
+              "tokenizer-pool-size tokenizer-pool-type tokenizer-revision tool-call-parser "
+              "tool-parser-plugin tool-server",
               "logits-processors"},
     LeftAlone{Fate::kNoEffect, "it is about how weights are found and loaded",
               "allow-deprecated-quantization trust-remote-code",
-              "code-revision config-format download-dir hf-config-path hf-token ignore-patterns "
-              "load-format max-parallel-loading-workers model-class-overrides model-impl "
-              "model-loader-extra-config pt-load-map-location revision safetensors-load-strategy "
-              "safetensors-prefetch-block-size safetensors-prefetch-num-threads "
-              "weight-transfer-config",
+              "max-lora-cls-labels engram-config code-revision config-format download-dir "
+              "hf-config-path hf-token ignore-patterns load-format max-parallel-loading-workers "
+              "model-class-overrides model-impl model-loader-extra-config pt-load-map-location "
+              "revision safetensors-load-strategy safetensors-prefetch-block-size "
+              "safetensors-prefetch-num-threads weight-transfer-config",
               ""},
     LeftAlone{Fate::kNoEffect, "prompts are text here",
+              "enable-shm-tensor-arena mm-device-do-normalize trust-request-mm-kwargs "
               "disable-chunked-mm-input disable-mm-preprocessor-cache enable-mm-embeds "
               "enable-multimodal-encoder-data-parallel enable-tower-connector-lora "
               "interleave-mm-strings language-model-only skip-mm-profiling",
+              "ec-manager-config mm-hasher-algorithm mm-processor-device video-pruning-method "
               "allowed-local-media-path default-mm-loras diffusion-config limit-mm-per-prompt "
               "media-io-kwargs mm-encoder-attn-backend mm-encoder-attn-dtype "
               "mm-encoder-fp8-scale-path mm-encoder-fp8-scale-save-margin "
@@ -220,35 +247,37 @@ constexpr std::array kLeftAlone = {
               "mm-shm-cache-max-object-size-mb mm-tensor-ipc video-pruning-rate",
               "allowed-media-domains"},
     LeftAlone{Fate::kNoEffect, "it is about processes and their addresses",
-              "disable-nccl-for-dp-synchronization enable-sleep-mode ray-workers-use-nsight "
-              "",
-              "cpu-distributed-timeout-seconds data-parallel-address data-parallel-backend "
-              "data-parallel-rpc-port data-parallel-supervisor-port device "
+              "disable-nccl-for-dp-synchronization enable-fault-tolerance "
+              "enable-nccl-comm-suspend enable-sleep-mode ray-workers-use-nsight "
+              "sleep-mode-offload-cudagraph",
+              "device-ids dp-sync-interval fault-tolerance-config sleep-mode-backend "
+              "watchdog-config cpu-distributed-timeout-seconds data-parallel-address "
+              "data-parallel-backend data-parallel-rpc-port data-parallel-supervisor-port device "
               "distributed-executor-backend distributed-timeout-seconds master-addr master-port "
               "nnodes node-rank worker-cls worker-extension-cls",
-              ""},
+              "sleep-preserve-parameter-names"},
     LeftAlone{Fate::kNoEffect, "the router hears of blocks as routing.kv_event_delay says", "",
               "kv-events-config", ""},
     LeftAlone{Fate::kNoEffect, "answers have the length that is asked for", "",
-              "generation-config "
-              "override-generation-config seed",
-              ""},
+              "generation-config override-generation-config seed", ""},
     LeftAlone{Fate::kNoEffect, "the engine simulated, V1, does not have it or recomputes instead",
               "", "max-long-partial-prefills prefix-caching-hash-algo swap-space", ""},
     LeftAlone{Fate::kNoEffect, "it counts where something is offloaded, which is refused", "",
-              "cpu-offload-params offload-backend offload-num-in-group "
-              "offload-params offload-prefetch-step",
+              "cpu-offload-params offload-backend offload-num-in-group offload-params "
+              "offload-prefetch-step",
               ""},
     LeftAlone{Fate::kApproximated, "steps cost what the latency model says, whichever kernels run",
-              "calculate-kv-scales disable-cascade-attn "
-              "disable-custom-all-reduce enable-bf16x3-router-gemm enable-cumem-allocator "
-              "enable-cutedsl-warmup enable-ep-weight-filter enable-flash-late-interaction "
-              "enable-flashinfer-autotune use-fp64-gumbel",
-              "additional-config all2all-backend attention-backend attention-config "
-              "compilation-config cp-kv-cache-interleave-size dbo-decode-token-threshold "
-              "dbo-prefill-token-threshold dcp-comm-backend dcp-kv-cache-interleave-size "
-              "expert-placement-strategy gdn-prefill-backend ir-op-priority kernel-config "
-              "linear-backend max-cudagraph-capture-size moe-backend "
+              "calculate-kv-scales dcp-q-replicate disable-cascade-attn "
+              "enable-batch-sharded-sampling enable-hc-sp monokernel swa-bounded-replay "
+              "use-replayssm disable-custom-all-reduce enable-bf16x3-router-gemm "
+              "enable-cumem-allocator enable-cutedsl-warmup enable-ep-weight-filter "
+              "enable-flash-late-interaction enable-flashinfer-autotune use-fp64-gumbel",
+              "kda-decode-backend kda-prefill-backend max-seq-len-to-capture "
+              "sparse-indexer-topk-backend additional-config all2all-backend attention-backend "
+              "attention-config compilation-config cp-kv-cache-interleave-size "
+              "dbo-decode-token-threshold dbo-prefill-token-threshold dcp-comm-backend "
+              "dcp-kv-cache-interleave-size expert-placement-strategy gdn-prefill-backend "
+              "ir-op-priority kernel-config linear-backend max-cudagraph-capture-size moe-backend "
               "override-attention-dtype ubatch-size",
               "cuda-graph-sizes cudagraph-capture-sizes kv-cache-dtype-skip-layers"},
     LeftAlone{Fate::kApproximated, "adapters cost what their slots and rank say",
@@ -256,13 +285,15 @@ constexpr std::array kLeftAlone = {
               "specialize-active-lora",
               "lora-dtype lora-extra-vocab-size", "lora-modules lora-target-modules "},
     LeftAlone{Fate::kApproximated, "recurrent state takes what the model's config says",
-              "enable-mamba-cache-stochastic-rounding",
-              "mamba-backend mamba-block-size mamba-cache-dtype mamba-cache-mode "
-              "mamba-cache-philox-rounds mamba-ssm-cache-dtype rope-scaling rope-theta",
+              "enable-mamba-cache-stochastic-rounding enable-mamba-shared-prefix-checkpoint",
+              "mamba-ssu-algorithm replayssm-buffer-len mamba-backend mamba-block-size "
+              "mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds mamba-ssm-cache-dtype "
+              "rope-scaling rope-theta",
               ""},
     LeftAlone{Fate::kApproximated,
               "experts are loaded evenly here, as a balanced placement makes them",
-              "enable-elastic-ep eplb-log-balancedness", "eplb-step-interval eplb-window-size", ""},
+              "enable-elastic-ep eplb-log-balancedness",
+              "elastic-ep-max-dp-size eplb-step-interval eplb-window-size", ""},
 };
 
 bool is_left_out(FlagUse use) { return use == FlagUse::kWarned || use == FlagUse::kRefused; }
@@ -330,20 +361,63 @@ std::optional<bool> truth(const std::string& written) {
   return std::nullopt;
 }
 
+/// Every name, and `no-NAME` of switches.
+const std::vector<std::string>& all_names() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const FlagRule& rule : all_flags()) {
+      names.emplace_back(rule.name);
+      if (rule.takes == FlagTakes::kNothing) names.push_back("no-" + std::string(rule.name));
+    }
+    return names;
+  }();
+  return kNames;
+}
+
 std::string suggestion(std::string_view name) {
-  std::vector<std::string> names;
-  for (const FlagRule& rule : all_flags()) {
-    names.emplace_back(rule.name);
-    if (rule.takes == FlagTakes::kNothing) names.push_back("no-" + std::string(rule.name));
-  }
   const std::string written = with_dashes(name);
   for (const ShortForm& form : kShortForms)
     if (written == form.form) return "did you mean -" + std::string(form.form) + "?";
-  if (exact(written.substr(0, written.find('.'))) != nullptr)
-    return "write the value of " + written.substr(0, written.find('.')) + " as JSON";
-  const std::string close = nearest(written, names);
+  const std::string close = nearest(written, all_names());
   if (!close.empty()) return "did you mean --" + close + "?";
   return "leave it out if nothing that is simulated depends on it";
+}
+
+/// The rule of a flag, of its short form or of its unambiguous beginning; else null and an error.
+const FlagRule* find_begun(const std::string& written, const SourceLocation& where,
+                           const std::string& key_path, bool& negated, Diagnostics& diagnostics) {
+  if (const FlagRule* rule = find_flag(written, negated)) return rule;
+  const std::string name = with_dashes(without_dashes(written));
+  std::vector<std::string> meant;
+  if (written.starts_with("--")) meant = flags_beginning(name, all_names());
+  if (meant.size() == 1) return find_flag_key(meant.front(), negated);
+  if (meant.empty())
+    diagnostics.error(where, key_path, "unknown flag " + printable(written), suggestion(name));
+  else
+    diagnostics.error(where, key_path,
+                      "is the beginning of several flags (got " + in_quotes(written) + ")",
+                      fmt::format("write one of --{}", fmt::join(meant, ", --")));
+  return nullptr;
+}
+
+/// `-O3`, `-O 3` and `-O=3` are an optimization level, `-O.level 3` and `-O JSON` are of the
+/// compilation, as releases up to v0.10 have it (vllm/utils/argparse_utils.py@v0.33.0,
+/// vllm/utils.py@v0.9.0).
+std::string with_long_name(const std::string& flag, const ShellWord* next) {
+  if (!flag.starts_with("-O")) return flag;
+  const std::string rest = flag.substr(2);
+  if (rest.starts_with(".")) return "--compilation-config" + rest;
+  if (rest.empty())
+    return next != nullptr && next->text.starts_with("{") ? "--compilation-config"
+                                                          : "--optimization-level";
+  return (rest.front() == '{' ? "--compilation-config=" : "--optimization-level=") +
+         rest.substr(rest.front() == '=' ? 1 : 0);
+}
+
+/// Whether releases up to v0.8 take a value of the switch (StoreBoolean in
+/// vllm/engine/arg_utils.py@v0.8.5).
+bool took_truth(const FlagRule& rule) {
+  return rule.name == "enable-chunked-prefill" || rule.name == "multi-step-stream-outputs";
 }
 
 /// Reads the words of one command line.
@@ -356,11 +430,14 @@ class WordReader {
   void run() {
     while (next_ < words_.size()) {
       const ShellWord& word = words_[next_++];
+      if (word.text == "--") continue;
       if (is_flag_word(word))
         read_flag(word);
       else
         read_positional(word);
     }
+    for (const auto& [name, whole] : dotted_)
+      flags_[name] = {.rule = exact(name), .value = {to_json(*whole), whole->where()}};
   }
 
  private:
@@ -387,29 +464,57 @@ class WordReader {
   }
 
   void read_flag(const ShellWord& word) {
-    const std::size_t equals = std::min(word.text.find('='), word.text.size());
-    const bool has_value = equals < word.text.size();
-    const std::string name = word.text.substr(0, equals);
+    const std::string written =
+        with_long_name(word.text, next_ < words_.size() ? &words_[next_] : nullptr);
+    const std::size_t equals = std::min(written.find('='), written.size());
+    const bool has_value = equals < written.size();
+    const std::string name = written.substr(0, equals);
+    const std::size_t dot = std::min(name.find('.'), name.size());
     bool negated = false;
-    const FlagRule* rule = find_flag(name, negated);
-    if (rule == nullptr) {
-      diagnostics_.error(word.where, key_path_, "unknown flag " + printable(name),
-                         suggestion(without_dashes(name)));
-      skip_values(has_value);
-      return;
-    }
+    const FlagRule* rule =
+        find_begun(name.substr(0, dot), word.where, key_path_, negated, diagnostics_);
+    if (rule == nullptr) return skip_values(has_value);
     ServeFlag flag{.rule = rule, .off = negated, .value = word};
-    flag.value.text = has_value ? word.text.substr(equals + 1) : "";
-    const bool is_switch = rule->takes == FlagTakes::kNothing;
-    if (is_switch && has_value) {
-      diagnostics_.error(word.where, key_path_,
-                         printable(name) + " is on or off and takes no value (got " +
-                             in_quotes(flag.value.text) + ")",
-                         fmt::format("write --{0} or --no-{0}", rule->name));
-      return;
-    }
-    if (is_switch || take_value(name, has_value, flag))
+    flag.value.text = has_value ? written.substr(equals + 1) : "";
+    if (rule->takes == FlagTakes::kNothing) {
+      if (take_truth(name, has_value, flag)) flags_[std::string(rule->name)] = std::move(flag);
+    } else if (take_value(name, has_value, flag)) {
+      if (dot < name.size()) return add_dotted(*rule, name.substr(dot + 1), flag.value);
       flags_[std::string(rule->name)] = std::move(flag);
+    }
+  }
+
+  /// A switch has no value, but for the flags of took_truth: `--NAME=false` and `--NAME false`.
+  bool take_truth(const std::string& name, bool has_value, ServeFlag& flag) {
+    const bool took = took_truth(*flag.rule);
+    if (!has_value && !(took && next_ < words_.size() && truth(words_[next_].text))) return true;
+    if (!has_value) flag.value.text = words_[next_++].text;
+    const std::optional<bool> said = truth(flag.value.text);
+    if (said) flag.off = flag.off == *said;
+    const bool is_fine = took && said;
+    diagnostics_.add({.severity = is_fine ? Severity::kWarning : Severity::kError,
+                      .where = flag.value.where,
+                      .path = key_path_,
+                      .message = printable(name) + " is on or off and takes no value" +
+                                 (is_fine ? " from vLLM 0.9 on" : "") + " (got " +
+                                 in_quotes(flag.value.text) + ")",
+                      .hint = fmt::format("write --{0} or --no-{0}", flag.rule->name)});
+    return is_fine;
+  }
+
+  /// `--NAME.a.b VALUE`: one key of the JSON value of NAME; `--NAME.a+ x,y`: elements of a list.
+  void add_dotted(const FlagRule& rule, std::string path, const ShellWord& word) {
+    std::string value = word.text;
+    if (path.ends_with('+')) {
+      path.pop_back();
+      std::string& items = lists_[std::string(rule.name) + "." + path];
+      items += (items.empty() ? "" : ",") + value;
+      value = "[" + items + "]";
+    }
+    Ptr& whole = dotted_[std::string(rule.name)];
+    if (whole == nullptr) whole = ConfigNode::make_map({}, word.where);
+    if (const auto key = parse_assignment_at(path + "=" + value, word.where, diagnostics_))
+      whole = apply_assignment(whole, *key, diagnostics_);
   }
 
   void skip_values(bool has_value) {
@@ -433,7 +538,9 @@ class WordReader {
   ServeFlags& flags_;
   Diagnostics& diagnostics_;
   std::size_t next_ = 0;
-  const ShellWord* model_ = nullptr;  ///< The word that stands without a flag.
+  const ShellWord* model_ = nullptr;          ///< The word that stands without a flag.
+  std::map<std::string, Ptr> dotted_;         ///< The values that dotted flags make.
+  std::map<std::string, std::string> lists_;  ///< Elements of lists in them, so far.
 };
 
 }  // namespace
@@ -474,12 +581,8 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
     ServeFlag flag;
     const std::string name =
         member.key == "model-tag" || member.key == "model_tag" ? "model" : member.key;
-    flag.rule = find_flag_key(name, flag.off);
-    if (flag.rule == nullptr) {
-      diagnostics.error(member.key_where, key_path, "unknown flag " + in_quotes(member.key),
-                        suggestion(member.key));
-      continue;
-    }
+    flag.rule = find_begun("--" + name, member.key_where, key_path, flag.off, diagnostics);
+    if (flag.rule == nullptr) continue;
     flag.value.where = node.is_null() ? member.key_where : node.where();
     flag.value.text = node.is_scalar() ? node.text() : node.is_null() ? "" : to_json(node);
     const bool is_switch = flag.rule->takes == FlagTakes::kNothing;

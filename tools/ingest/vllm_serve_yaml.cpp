@@ -7,6 +7,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
+#include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/kubernetes_file.h"
@@ -194,11 +195,10 @@ class Finder {
   Diagnostics& diagnostics_;
 };
 
-/// A model for a pool whose start could not be read; nothing runs after an error.
+/// A known model for a pool whose start could not be read; nothing runs after an error.
 Ptr placeholder(const SourceLocation& where) {
-  return ConfigNode::make_map(
-      {{"model", where, ConfigNode::make_scalar("unknown", ConfigNode::Style::kQuoted, where)}},
-      where);
+  return tree::map({{"model", tree::text(builtin_catalogue().models().front().name, where)}},
+                   where);
 }
 
 /// A router that the file of a pool's servers names.

@@ -242,7 +242,7 @@ class Reader {
     } else if (has("vllm bench serve") || has("benchmark_serving.py")) {
       (void)vllm_bench_command(*tree::text(file.path, {.file = "--set"}), {}, of_script);
       if (!of_script.has_errors()) file.load = LoadKind::kVllmBench;
-    } else if (has("vllm serve ") || has("vllm.entrypoints.openai.api_server")) {
+    } else if (starts_vllm(text)) {
       auto start =
           start_in_text(text, places_in_file(file.path), {.file = file.path}, {}, {}, of_script);
       if (start) file.servers.push_back(std::move(*start));
