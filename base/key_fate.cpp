@@ -1,6 +1,7 @@
 #include "base/key_fate.h"
 
 #include <optional>
+#include <sstream>
 
 namespace routesim {
 
@@ -48,6 +49,18 @@ std::optional<std::string> match(std::string_view pattern, std::string_view path
 }
 
 }  // namespace
+
+GroupedTable::GroupedTable(std::string_view format, std::string_view source,
+                           std::span<const KeyGroup> groups) {
+  for (const KeyGroup& group : groups) {
+    std::istringstream keys{std::string(group.keys)};
+    const std::string before(group.prefix);
+    for (std::string key; keys >> key;)
+      rules_.push_back({patterns_.emplace_back(before + (before.empty() ? "" : ".") + key),
+                        group.fate, group.why});
+  }
+  table_ = {format, source, rules_};
+}
 
 std::string_view fate_name(Fate fate) {
   switch (fate) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace routesim {
 
@@ -31,11 +33,31 @@ struct KeyRule {
   std::string_view why = {};
 };
 
+/// Keys that share a fate, separated by blanks.
+struct KeyGroup {
+  Fate fate;
+  std::string_view why;     ///< Empty where the keys are used.
+  std::string_view prefix;  ///< Stands before each key, with a dot; may be empty.
+  std::string_view keys;
+};
+
 /// All rules of one format.
 struct KeyTable {
   std::string_view format;  ///< `inference-perf`, as messages and the reference page name it.
   std::string_view source;  ///< Where the keys come from: project, file and releases.
   std::span<const KeyRule> rules;
+};
+
+/// A table whose rules are those of groups, in their order.
+class GroupedTable {
+ public:
+  GroupedTable(std::string_view format, std::string_view source, std::span<const KeyGroup> groups);
+  const KeyTable& table() const { return table_; }
+
+ private:
+  std::deque<std::string> patterns_;  ///< The rules refer to them, and the table to the rules.
+  std::vector<KeyRule> rules_;
+  KeyTable table_;
 };
 
 /// The most specific rule of the table for a path such as `a.b[3].c`, or nullptr: a literal key is

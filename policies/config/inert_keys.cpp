@@ -1,7 +1,5 @@
 #include "policies/config/inert_keys.h"
 
-#include <deque>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -20,83 +18,68 @@ constexpr std::string_view kOneRevision = "all servers are of one revision here"
 constexpr std::string_view kReports = "it reports and has no part in decisions";
 constexpr std::string_view kInterval = "metrics arrive as routing.scrape_interval says";
 
-/// Keys of one plugin type that share a fate, separated by spaces.
-struct InertKeys {
-  std::string_view type, keys, why;
-  Fate fate = Fate::kNoEffect;
-};
-constexpr InertKeys kInert[] = {
-    {"token-producer", "modelName vllm vllm.url vllm.timeout", kTokens},
-    {"token-producer", "vllm.mmTimeout", kMedia},
-    {"token-producer", "udsTokenizerConfig.socketFile udsTokenizerConfig.useTCP", kTokens},
-    {"token-producer", "estimate", "the engines' own tokens stand in for the estimate",
-     Fate::kApproximated},
-    {"token-producer", "estimate.image.** estimate.video.**", kMedia},
-    {"tokenizer", "modelName vllm vllm.url vllm.timeout", kTokens},
-    {"tokenizer", "vllm.mmTimeout", kMedia},
-    {"tokenizer", "udsTokenizerConfig.socketFile udsTokenizerConfig.useTCP", kTokens},
-    {"session-id-producer", "headerName cookieName", kSession},
-    {"mm-embeddings-cache-producer", "cacheSizeInMBPerServer", kMedia},
-    {"metrics-data-source",
-     "scheme path port insecureSkipVerify caCertPath clientCertPath clientKeyPath", kReach},
-    {"metrics-data-source", "interval", kInterval, Fate::kApproximated},
-    {"core-metrics-extractor",
+/// Below the type of the plugin.
+constexpr KeyGroup kInert[] = {
+    {Fate::kNoEffect, kTokens, "token-producer", "modelName vllm vllm.url vllm.timeout"},
+    {Fate::kNoEffect, kMedia, "token-producer", "vllm.mmTimeout"},
+    {Fate::kNoEffect, kTokens, "token-producer",
+     "udsTokenizerConfig.socketFile udsTokenizerConfig.useTCP"},
+    {Fate::kApproximated, "the engines' own tokens stand in for the estimate", "token-producer",
+     "estimate"},
+    {Fate::kNoEffect, kMedia, "token-producer", "estimate.image.** estimate.video.**"},
+    {Fate::kNoEffect, kTokens, "tokenizer", "modelName vllm vllm.url vllm.timeout"},
+    {Fate::kNoEffect, kMedia, "tokenizer", "vllm.mmTimeout"},
+    {Fate::kNoEffect, kTokens, "tokenizer",
+     "udsTokenizerConfig.socketFile udsTokenizerConfig.useTCP"},
+    {Fate::kNoEffect, kSession, "session-id-producer", "headerName cookieName"},
+    {Fate::kNoEffect, kMedia, "mm-embeddings-cache-producer", "cacheSizeInMBPerServer"},
+    {Fate::kNoEffect, kReach, "metrics-data-source",
+     "scheme path port insecureSkipVerify caCertPath clientCertPath clientKeyPath"},
+    {Fate::kApproximated, kInterval, "metrics-data-source", "interval"},
+    {Fate::kNoEffect, kMetrics, "core-metrics-extractor",
      "engineLabelKey defaultEngine engineConfigs engineConfigs[].name "
      "engineConfigs[].queuedRequestsSpec engineConfigs[].runningRequestsSpec "
      "engineConfigs[].kvUsageSpec engineConfigs[].loraSpec engineConfigs[].cacheInfoSpec "
      "engineConfigs[].cacheBlockSizeLabelName engineConfigs[].cacheNumBlocksLabelName "
      "engineConfigs[].cacheBlockSizeSpec engineConfigs[].cacheNumBlocksSpec "
      "engineConfigs[].customMetrics engineConfigs[].customMetrics[].attributeKey "
-     "engineConfigs[].customMetrics[].metricSpec",
-     kMetrics},
-    {"models-data-source", "scheme path insecureSkipVerify caCertPath clientCertPath clientKeyPath",
-     kReach},
-    {"models-data-source", "interval", kMetrics},
-    {"dcgm-data-source", "scheme path port insecureSkipVerify useNodeAddress", kReach},
-    {"dcgm-data-source", "interval", kMetrics},
-    {"topology-extractor", "hostname rack zone region", kMetrics},
-    {"k8s-notification-source", "group version kind", kMetrics},
-    {"file-discovery", "path watchFile", "the servers are the scenario's"},
-    {"multicluster-metrics-data-source",
-     "scheme path port insecureSkipVerify caCertPath clientCertPath clientKeyPath", kReach},
-    {"multicluster-metrics-data-source", "interval", kInterval, Fate::kApproximated},
-    {"multicluster-metrics-extractor", "kvCacheUtilizationMetric queueSizeMetric", kMetrics},
-    {"multicluster-file-discovery", "path watchFile", "the clusters are the scenario's servers"},
-    {"agent-identity", "additionalSessionHeaders", kSession},
-    {"request-attribute-reporter",
+     "engineConfigs[].customMetrics[].metricSpec"},
+    {Fate::kNoEffect, kReach, "models-data-source",
+     "scheme path insecureSkipVerify caCertPath clientCertPath clientKeyPath"},
+    {Fate::kNoEffect, kMetrics, "models-data-source", "interval"},
+    {Fate::kNoEffect, kReach, "dcgm-data-source",
+     "scheme path port insecureSkipVerify useNodeAddress"},
+    {Fate::kNoEffect, kMetrics, "dcgm-data-source", "interval"},
+    {Fate::kNoEffect, kMetrics, "topology-extractor", "hostname rack zone region"},
+    {Fate::kNoEffect, kMetrics, "k8s-notification-source", "group version kind"},
+    {Fate::kNoEffect, "the servers are the scenario's", "file-discovery", "path watchFile"},
+    {Fate::kNoEffect, kReach, "multicluster-metrics-data-source",
+     "scheme path port insecureSkipVerify caCertPath clientCertPath clientKeyPath"},
+    {Fate::kApproximated, kInterval, "multicluster-metrics-data-source", "interval"},
+    {Fate::kNoEffect, kMetrics, "multicluster-metrics-extractor",
+     "kvCacheUtilizationMetric queueSizeMetric"},
+    {Fate::kNoEffect, "the clusters are the scenario's servers", "multicluster-file-discovery",
+     "path watchFile"},
+    {Fate::kNoEffect, kSession, "agent-identity", "additionalSessionHeaders"},
+    {Fate::kNoEffect, kReports, "request-attribute-reporter",
      "attributes attributes[].key.namespace attributes[].key.name attributes[].expression "
-     "attributes[].condition",
-     kReports},
-    {"disaggregatedset-rollout-screener",
+     "attributes[].condition"},
+    {Fate::kNoEffect, kOneRevision, "disaggregatedset-rollout-screener",
      "scope.labelSelector headerSelectors headerSelectors[].name headerSelectors[].headerName "
      "headerSelectors[].labelKey headerSelectors[].mode revisionGating.revisionLabelKey "
-     "revisionGating.roleLabelKey revisionGating.mode revisionGating.requireRoles.values",
-     kOneRevision},
-    {"kv-cache-hint", "**", "engines that take hints of retention are not simulated"},
-    {"kv-cache-hint-v2", "**", "engines that take hints of retention are not simulated"},
-    {"session-interturn-latency-producer", "**", kReports},
-    {"destination-endpoint-served-verifier", "**", kReports},
+     "revisionGating.roleLabelKey revisionGating.mode revisionGating.requireRoles.values"},
+    {Fate::kNoEffect, "engines that take hints of retention are not simulated", "kv-cache-hint",
+     "**"},
+    {Fate::kNoEffect, "engines that take hints of retention are not simulated", "kv-cache-hint-v2",
+     "**"},
+    {Fate::kNoEffect, kReports, "session-interturn-latency-producer", "**"},
+    {Fate::kNoEffect, kReports, "destination-endpoint-served-verifier", "**"},
 };
-
-const std::vector<KeyRule>& inert_rules() {
-  static std::deque<std::string> patterns;  // The rules refer to them.
-  static const std::vector<KeyRule> kRules = [] {
-    std::vector<KeyRule> rules;
-    for (const InertKeys& row : kInert) {
-      std::istringstream keys{std::string(row.keys)};
-      for (std::string key; keys >> key;)
-        rules.push_back(
-            {patterns.emplace_back(std::string(row.type) + "." + key), row.fate, row.why});
-    }
-    return rules;
-  }();
-  return kRules;
-}
 
 void report(const PluginSpec& spec, const SourceLocation& where, const std::string& path,
             Severity unknown_key, Diagnostics& diagnostics) {
   std::vector<std::string> known;
-  for (const KeyRule& rule : inert_rules())
+  for (const KeyRule& rule : inert_keys().rules)
     if (rule.pattern.starts_with(spec.type + "."))
       known.emplace_back(rule.pattern.substr(spec.type.size() + 1));
   const std::string close = nearest(path, known);
@@ -111,11 +94,10 @@ void report(const PluginSpec& spec, const SourceLocation& where, const std::stri
 }  // namespace
 
 const KeyTable& inert_keys() {
-  static const KeyTable kTable = {
-      .format = "parameters of plugins without a part in decisions",
-      .source = "llm-d-router, pkg/epp/framework/plugins at ebab6879 (August 2026)",
-      .rules = inert_rules()};
-  return kTable;
+  static const GroupedTable kTable(
+      "parameters of plugins without a part in decisions",
+      "llm-d-router, pkg/epp/framework/plugins at ebab6879 (August 2026)", kInert);
+  return kTable.table();
 }
 
 void check_inert_parameters(const PluginSpec& spec, Severity unknown_key,

@@ -36,46 +36,20 @@ constexpr std::array<Named, 4> kBenchLatencies = {
 constexpr std::string_view kNotCompared =
     "measured numbers are compared by mean, median, p90 and p99 of latencies, and by throughput";
 
-constexpr std::array kLifecycleRules = {
-    KeyRule{"**", Fate::kNoEffect, kNotCompared},
-    KeyRule{"interrupted"},
-    KeyRule{"successes.latency.*.mean"},
-    KeyRule{"successes.latency.*.median"},
-    KeyRule{"successes.latency.*.p90"},
-    KeyRule{"successes.latency.*.p99"},
-    KeyRule{"successes.throughput.output_tokens_per_sec"},
-    KeyRule{"successes.throughput.requests_per_sec"},
+constexpr KeyGroup kLifecycleGroups[] = {
+    {Fate::kNoEffect, kNotCompared, "", "**"},
+    {Fate::kUsed, "", "",
+     "interrupted successes.latency.*.mean successes.latency.*.median successes.latency.*.p90 "
+     "successes.latency.*.p99 successes.throughput.output_tokens_per_sec "
+     "successes.throughput.requests_per_sec"},
 };
-constexpr KeyTable kLifecycleTable = {
-    .format = "inference-perf report",
-    .source = "inference-perf, stage_<i>_lifecycle_metrics.json, v0.1 to v0.6",
-    .rules = kLifecycleRules};
-
-constexpr std::array kBenchRules = {
-    KeyRule{"**", Fate::kNoEffect, kNotCompared},
-    KeyRule{"mean_ttft_ms"},
-    KeyRule{"median_ttft_ms"},
-    KeyRule{"p90_ttft_ms"},
-    KeyRule{"p99_ttft_ms"},
-    KeyRule{"mean_tpot_ms"},
-    KeyRule{"median_tpot_ms"},
-    KeyRule{"p90_tpot_ms"},
-    KeyRule{"p99_tpot_ms"},
-    KeyRule{"mean_itl_ms"},
-    KeyRule{"median_itl_ms"},
-    KeyRule{"p90_itl_ms"},
-    KeyRule{"p99_itl_ms"},
-    KeyRule{"mean_e2el_ms"},
-    KeyRule{"median_e2el_ms"},
-    KeyRule{"p90_e2el_ms"},
-    KeyRule{"p99_e2el_ms"},
-    KeyRule{"output_throughput"},
-    KeyRule{"request_throughput"},
+constexpr KeyGroup kBenchGroups[] = {
+    {Fate::kNoEffect, kNotCompared, "", "**"},
+    {Fate::kUsed, "", "",
+     "mean_ttft_ms median_ttft_ms p90_ttft_ms p99_ttft_ms mean_tpot_ms median_tpot_ms p90_tpot_ms "
+     "p99_tpot_ms mean_itl_ms median_itl_ms p90_itl_ms p99_itl_ms mean_e2el_ms median_e2el_ms "
+     "p90_e2el_ms p99_e2el_ms output_throughput request_throughput"},
 };
-constexpr KeyTable kBenchTable = {.format = "vllm bench result",
-                                  .source = "vllm/benchmarks/serve.py, v0.6 to v0.26",
-                                  .rules = kBenchRules};
-
 /// The value at a path of keys, or null.
 const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> path) {
   const ConfigNode* node = &root;
@@ -212,11 +186,11 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
   }
   ResultReader reader(*root, policy, table, diagnostics);
   if (reader.is_vllm_bench()) {
-    note_keys(*root, {}, kBenchTable, nullptr, diagnostics);
+    note_keys(*root, {}, bench_result_keys(), nullptr, diagnostics);
     return reader.vllm_bench(name);
   }
   const std::string stage = stage_of(name);
-  if (reader.is_lifecycle()) note_keys(*root, {}, kLifecycleTable, nullptr, diagnostics);
+  if (reader.is_lifecycle()) note_keys(*root, {}, lifecycle_result_keys(), nullptr, diagnostics);
   if (reader.is_lifecycle() && !stage.empty()) return reader.lifecycle(stage, name);
   diagnostics.error(root->where(), "",
                     "is neither inference-perf's stage_<i>_lifecycle_metrics.json nor a result of "
@@ -241,9 +215,18 @@ std::vector<std::string> stage_files(const std::string& folder) {
 
 }  // namespace
 
-const KeyTable& lifecycle_result_keys() { return kLifecycleTable; }
+const KeyTable& lifecycle_result_keys() {
+  static const GroupedTable kTable("inference-perf report",
+                                   "inference-perf, stage_<i>_lifecycle_metrics.json, v0.1 to v0.6",
+                                   kLifecycleGroups);
+  return kTable.table();
+}
 
-const KeyTable& bench_result_keys() { return kBenchTable; }
+const KeyTable& bench_result_keys() {
+  static const GroupedTable kTable("vllm bench result", "vllm/benchmarks/serve.py, v0.6 to v0.26",
+                                   kBenchGroups);
+  return kTable.table();
+}
 
 MeasuredTable read_measured(const std::string& path, const std::string& policy,
                             const SourceLocation& where, const std::string& key,

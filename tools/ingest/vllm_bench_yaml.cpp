@@ -19,62 +19,24 @@ namespace {
 
 using Ptr = ConfigNode::Ptr;
 
-constexpr std::string_view kReports = "it is about what the tool reports";
-constexpr std::string_view kCounted = "requests are counted in tokens here, not in text";
-constexpr std::string_view kReaches = "it is about how the tool reaches the server";
-constexpr std::string_view kSampling = "answers have the length that is asked for";
-
 /// Flags without a part in what is sent, or when, and those that the simulation leaves out. All
 /// others are keys of workloads/vllm_bench.h.
-constexpr std::array kRules = {
-    KeyRule{"append_result", Fate::kNoEffect, kReports},
-    KeyRule{"disable_tqdm", Fate::kNoEffect, kReports},
-    KeyRule{"label", Fate::kNoEffect, kReports},
-    KeyRule{"metadata", Fate::kNoEffect, kReports},
-    KeyRule{"metric_percentiles", Fate::kNoEffect, kReports},
-    KeyRule{"percentile_metrics", Fate::kNoEffect, kReports},
-    KeyRule{"plot_dataset_stats", Fate::kNoEffect, kReports},
-    KeyRule{"plot_timeline", Fate::kNoEffect, kReports},
-    KeyRule{"profile", Fate::kNoEffect, kReports},
-    KeyRule{"result_dir", Fate::kNoEffect, kReports},
-    KeyRule{"result_filename", Fate::kNoEffect, kReports},
-    KeyRule{"save_detailed", Fate::kNoEffect, kReports},
-    KeyRule{"save_result", Fate::kNoEffect, kReports},
-    KeyRule{"timeline_itl_thresholds", Fate::kNoEffect, kReports},
-    KeyRule{"chat_template_kwargs", Fate::kNoEffect, kCounted},
-    KeyRule{"skip_chat_template", Fate::kNoEffect, kCounted},
-    KeyRule{"skip_tokenizer_init", Fate::kNoEffect, kCounted},
-    KeyRule{"tokenizer", Fate::kNoEffect, kCounted},
-    KeyRule{"tokenizer_mode", Fate::kNoEffect, kCounted},
-    KeyRule{"trust_remote_code", Fate::kNoEffect, kCounted},
-    KeyRule{"base_url", Fate::kNoEffect, kReaches},
-    KeyRule{"endpoint", Fate::kNoEffect, kReaches},
-    KeyRule{"executable", Fate::kNoEffect, kReaches},
-    KeyRule{"extra_body", Fate::kNoEffect, kReaches},
-    KeyRule{"header", Fate::kNoEffect, kReaches},
-    KeyRule{"host", Fate::kNoEffect, kReaches},
-    KeyRule{"insecure", Fate::kNoEffect, kReaches},
-    KeyRule{"model", Fate::kNoEffect, kReaches},
-    KeyRule{"no_reranker", Fate::kNoEffect, kReaches},
-    KeyRule{"no_stream", Fate::kNoEffect, kReaches},
-    KeyRule{"port", Fate::kNoEffect, kReaches},
-    KeyRule{"random_batch_size", Fate::kNoEffect, kReaches},
-    KeyRule{"request_id_prefix", Fate::kNoEffect, kReaches},
-    KeyRule{"served_model_name", Fate::kNoEffect, kReaches},
-    KeyRule{"frequency_penalty", Fate::kNoEffect, kSampling},
-    KeyRule{"logprobs", Fate::kNoEffect, kSampling},
-    KeyRule{"min_p", Fate::kNoEffect, kSampling},
-    KeyRule{"presence_penalty", Fate::kNoEffect, kSampling},
-    KeyRule{"repetition_penalty", Fate::kNoEffect, kSampling},
-    KeyRule{"temperature", Fate::kNoEffect, kSampling},
-    KeyRule{"top_k", Fate::kNoEffect, kSampling},
-    KeyRule{"top_p", Fate::kNoEffect, kSampling},
-    KeyRule{"use_beam_search", Fate::kNoEffect, kSampling},
-    KeyRule{"probe_request_rate", Fate::kNotModelled, "probe requests are not simulated"},
+constexpr KeyGroup kGroups[] = {
+    {Fate::kNoEffect, "it is about what the tool reports", "",
+     "append_result disable_tqdm label metadata metric_percentiles percentile_metrics "
+     "plot_dataset_stats plot_timeline profile result_dir result_filename save_detailed "
+     "save_result timeline_itl_thresholds"},
+    {Fate::kNoEffect, "requests are counted in tokens here, not in text", "",
+     "chat_template_kwargs skip_chat_template skip_tokenizer_init tokenizer tokenizer_mode "
+     "trust_remote_code"},
+    {Fate::kNoEffect, "it is about how the tool reaches the server", "",
+     "base_url endpoint executable extra_body header host insecure model no_reranker no_stream "
+     "port random_batch_size request_id_prefix served_model_name"},
+    {Fate::kNoEffect, "answers have the length that is asked for", "",
+     "frequency_penalty logprobs min_p presence_penalty repetition_penalty temperature top_k "
+     "top_p use_beam_search"},
+    {Fate::kNotModelled, "probe requests are not simulated", "", "probe_request_rate"},
 };
-
-constexpr KeyTable kTable = {
-    .format = kBenchFormat, .source = "vllm/benchmarks/serve.py, v0.6 to v0.26", .rules = kRules};
 
 struct Renaming {
   std::string_view flag;
@@ -169,7 +131,7 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
 
 /// Notes what becomes of a flag; those that are used are keys of the scenario.
 void note_fate(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
-  const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
+  const KeyRule* rule = find_rule(vllm_bench_keys(), with_underscores(flag.key));
   diagnostics.key(key_use(flag.key_where, kBenchFormat, "workload.vllm_bench." + flag.key,
                           rule == nullptr ? Fate::kUsed : rule->fate,
                           rule == nullptr ? "" : rule->why, is_off(*flag.value)));
@@ -184,7 +146,7 @@ bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
     diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key,
                         "what it says of the length of answers is not read",
                         "say it with ignore-eos, or the output-len of the data set");
-  const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
+  const KeyRule* rule = find_rule(vllm_bench_keys(), with_underscores(flag.key));
   if (rule == nullptr || rule->fate != Fate::kNotModelled) return false;
   if (!is_off(*flag.value))
     diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(rule->why));
@@ -223,10 +185,14 @@ bool has_flag(const ConfigNode& flags, std::string_view key) {
 
 }  // namespace
 
-const KeyTable& vllm_bench_keys() { return kTable; }
+const KeyTable& vllm_bench_keys() {
+  static const GroupedTable kTable(kBenchFormat, "vllm/benchmarks/serve.py, v0.6 to v0.26",
+                                   kGroups);
+  return kTable.table();
+}
 
 bool is_own_business_of_vllm_bench(std::string_view flag) {
-  const KeyRule* rule = find_rule(kTable, with_underscores(std::string(flag)));
+  const KeyRule* rule = find_rule(vllm_bench_keys(), with_underscores(std::string(flag)));
   return rule != nullptr && rule->fate == Fate::kNoEffect;
 }
 

@@ -18,293 +18,255 @@ namespace routesim::tools {
 namespace {
 
 using Ptr = ConfigNode::Ptr;
+using enum Fate;
 
-constexpr FlagTakes kNothing = FlagTakes::kNothing;
-constexpr FlagTakes kValue = FlagTakes::kValue;
+using enum FlagTakes;
+using enum FlagUse;
 
 /// Names and meanings as in vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py,
 /// v0.9 to v0.33.
-constexpr std::array kMeaningful = {
-    FlagRule{"model", kValue, FlagUse::kCopied, "model"},
-    FlagRule{"tensor-parallel-size", kValue, FlagUse::kCount, "tensor_parallel"},
-    FlagRule{"pipeline-parallel-size", kValue, FlagUse::kCount, "pipeline_parallel"},
-    FlagRule{"data-parallel-size", kValue, FlagUse::kCount, "data_parallel"},
-    FlagRule{"enable-expert-parallel", kNothing, FlagUse::kSwitch, "expert_parallel"},
-    FlagRule{"api-server-count", kValue, FlagUse::kCount, "api_server.processes"},
-    FlagRule{"kv-cache-dtype", kValue, FlagUse::kKvCacheDtype, "kv_cache_dtype"},
-    FlagRule{"block-size", kValue, FlagUse::kCount, "engine.block_size"},
-    FlagRule{"num-gpu-blocks-override", kValue, FlagUse::kCount, "engine.num_gpu_blocks"},
-    FlagRule{"gpu-memory-utilization", kValue, FlagUse::kCopied, "engine.gpu_memory_utilization"},
-    FlagRule{"device-memory-utilization", kValue, FlagUse::kCopied,
-             "engine.gpu_memory_utilization"},
-    FlagRule{"max-num-batched-tokens", kValue, FlagUse::kCount, "engine.max_num_batched_tokens"},
-    FlagRule{"max-num-seqs", kValue, FlagUse::kCount, "engine.max_num_seqs"},
-    FlagRule{"max-model-len", kValue, FlagUse::kCount, "engine.max_model_len"},
-    FlagRule{"long-prefill-token-threshold", kValue, FlagUse::kCount,
-             "engine.long_prefill_token_threshold"},
-    FlagRule{"prefill-schedule-interval", kValue, FlagUse::kCount,
-             "engine.prefill_schedule_interval"},
-    FlagRule{"watermark", kValue, FlagUse::kCopied, "engine.watermark"},
-    FlagRule{"scheduling-policy", kValue, FlagUse::kCopied, "engine.scheduling_policy"},
-    FlagRule{"enable-chunked-prefill", kNothing, FlagUse::kSwitch, "engine.enable_chunked_prefill"},
-    FlagRule{"enable-prefix-caching", kNothing, FlagUse::kSwitch, "engine.enable_prefix_caching"},
-    FlagRule{"enforce-eager", kNothing, FlagUse::kSwitch, "engine.enforce_eager"},
-    FlagRule{"async-scheduling", kNothing, FlagUse::kSwitch, "engine.async_scheduling"},
-    FlagRule{"scheduler-reserve-full-isl", kNothing, FlagUse::kSwitch, "engine.reserve_full_isl"},
-    FlagRule{"quantization", kValue, FlagUse::kQuantization},
-    FlagRule{"kv-transfer-config", kValue, FlagUse::kTiers},
-    FlagRule{"config", kValue, FlagUse::kConfigFile},
-    FlagRule{"data-parallel-rank", kValue, FlagUse::kBalancing},
-    FlagRule{"data-parallel-start-rank", kValue, FlagUse::kBalancing},
-    FlagRule{"data-parallel-size-local", kValue, FlagUse::kBalancing},
-    FlagRule{"data-parallel-external-lb", kNothing, FlagUse::kBalancing},
-    FlagRule{"data-parallel-multi-port-external-lb", kNothing, FlagUse::kBalancing},
-    FlagRule{"data-parallel-hybrid-lb", kNothing, FlagUse::kBalancing},
-    FlagRule{"headless", kNothing, FlagUse::kRefused, "", "starts a node without its front end"},
-    FlagRule{"dtype", kValue, FlagUse::kRefused, "", "computes in a format without a speed here",
-             "auto half float16 bfloat16"},
-    FlagRule{"speculative-config", kValue, FlagUse::kRefused, "",
-             "makes a step yield more than one token", "none null {}"},
-    FlagRule{"spec-method", kValue, FlagUse::kRefused, "",
-             "makes a step yield more than one token"},
-    FlagRule{"spec-model", kValue, FlagUse::kRefused, "", "makes a step yield more than one token"},
-    FlagRule{"spec-tokens", kValue, FlagUse::kRefused, "", "makes a step yield more than one token",
-             "0"},
-    FlagRule{"cpu-offload-gb", kValue, FlagUse::kRefused, "", "leaves weights in the host's memory",
-             "0"},
-    FlagRule{"offload-group-size", kValue, FlagUse::kRefused, "",
-             "leaves weights in the host's memory", "0"},
-    FlagRule{"kv-offloading-size", kValue, FlagUse::kTiers, "engine.kv_tiers.cpu_gib"},
-    FlagRule{"kv-offloading-backend", kValue, FlagUse::kTiers, "engine.kv_tiers.connector"},
-    FlagRule{"kv-cache-memory-bytes", kValue, FlagUse::kRefused, "engine.num_gpu_blocks",
-             "sets the memory of the KV cache", "none null"},
-    FlagRule{"decode-context-parallel-size", kValue, FlagUse::kRefused, "",
-             "spreads the KV of one request over GPUs", "1"},
-    FlagRule{"prefill-context-parallel-size", kValue, FlagUse::kRefused, "",
-             "spreads a prompt over GPUs", "1"},
-    FlagRule{"scheduler-cls", kValue, FlagUse::kRefused, "", "replaces the scheduler",
-             "none null vllm.v1.core.sched.scheduler.Scheduler "
-             "vllm.v1.core.sched.async_scheduler.AsyncScheduler"},
-    FlagRule{"runner", kValue, FlagUse::kRefused, "", "serves something else than text",
-             "auto generate"},
-    FlagRule{"task", kValue, FlagUse::kRefused, "", "serves something else than text",
-             "auto generate"},
-    FlagRule{"convert", kValue, FlagUse::kRefused, "", "serves something else than text",
-             "auto none"},
-    FlagRule{"mm-encoder-only", kNothing, FlagUse::kRefused, "", "runs no language model"},
-    FlagRule{"enable-eplb", kNothing, FlagUse::kWarned, "",
-             "moves experts between GPUs to even out their load; here every expert has the same "
-             "load, and moving them takes no time"},
-    FlagRule{"eplb-config", kValue, FlagUse::kWarned, "",
-             "may add copies of experts, whose memory is left out"},
-    FlagRule{"num-redundant-experts", kValue, FlagUse::kWarned, "",
-             "adds copies of experts, whose memory is left out", "0"},
-    FlagRule{"enable-lora", kNothing, FlagUse::kAdapters, "engine.max_loras"},
-    FlagRule{"fully-sharded-loras", kNothing, FlagUse::kWarned, "",
-             "splits both factors of adapters over the GPUs; one is split here"},
-    FlagRule{"max-loras", kValue, FlagUse::kAdapters},
-    FlagRule{"max-cpu-loras", kValue, FlagUse::kAdapters, "engine.max_cpu_loras"},
-    FlagRule{"max-lora-rank", kValue, FlagUse::kAdapters, "engine.max_lora_rank"},
-    FlagRule{"stream-interval", kValue, FlagUse::kWarned, "",
-             "sends tokens in groups; here each is sent when it is made", "1"},
-    FlagRule{"enable-dbo", kNothing, FlagUse::kWarned, "",
-             "overlaps two half batches, whose gain is left out"},
-    FlagRule{"max-num-partial-prefills", kValue, FlagUse::kWarned, "",
-             "computes several prompts at once in engines before V1; left out", "1"},
-    FlagRule{"num-scheduler-steps", kValue, FlagUse::kWarned, "",
-             "computes several tokens in one call of engines before V1; left out", "1"},
-    FlagRule{"max-num-scheduled-tokens", kValue, FlagUse::kWarned, "",
-             "bounds a step apart from --max-num-batched-tokens; left out", "none null"},
-    FlagRule{"max-num-active-seqs", kValue, FlagUse::kWarned, "",
-             "bounds the running requests apart from --max-num-seqs; left out", "none null"},
-    FlagRule{"max-num-queued-reqs", kValue, FlagUse::kWarned, "",
-             "refuses requests above it; here they wait", "none null"},
-    FlagRule{"max-num-queued-tokens", kValue, FlagUse::kWarned, "",
-             "refuses requests above it; here they wait", "none null"},
-    FlagRule{"long-prefill-token-threshold-adaptive", kNothing, FlagUse::kWarned, "",
-             "raises the threshold while few requests are there; left out"},
-    FlagRule{"prefix-cache-retention-interval", kValue, FlagUse::kWarned, "",
-             "keeps some blocks of windows and recurrent states only; here all are kept", "0"},
-    FlagRule{"quantization-config", kValue, FlagUse::kWarned, "",
-             "sets formats of weights; those of the model are taken", "none null {}"},
-    FlagRule{"disable-hybrid-kv-cache-manager", kNothing, FlagUse::kOffSwitch,
-             "engine.hybrid_kv_manager"},
-    FlagRule{"disable-sliding-window", kNothing, FlagUse::kWarned, "",
-             "cuts the context to the window; left out"},
-    FlagRule{"hf-overrides", kValue, FlagUse::kWarned, "",
-             "changes the model's config; the model is taken as it was published", "{} none null"},
-    FlagRule{"kv-sharing-fast-prefill", kNothing, FlagUse::kWarned, "",
-             "skips layers of a prompt; left out"},
-    FlagRule{"performance-mode", kValue, FlagUse::kWarned, "", "changes several defaults; left out",
-             "balanced"},
-    FlagRule{"optimization-level", kValue, FlagUse::kWarned, "",
-             "says how much is compiled; steps cost what the latency model says", "2 3"},
-    FlagRule{"prefix-match-unit", kValue, FlagUse::kWarned, "",
-             "matches prefixes in another unit than the block; left out", "none null"},
-    FlagRule{"ec-transfer-config", kValue, FlagUse::kWarned, "",
-             "moves the encoder elsewhere; here prompts are text", "none null"},
+constexpr FlagRule kMeaningful[] = {
+    {"model", kValue, kCopied, "model"},
+    {"tensor-parallel-size", kValue, kCount, "tensor_parallel"},
+    {"pipeline-parallel-size", kValue, kCount, "pipeline_parallel"},
+    {"data-parallel-size", kValue, kCount, "data_parallel"},
+    {"enable-expert-parallel", kNothing, kSwitch, "expert_parallel"},
+    {"api-server-count", kValue, kCount, "api_server.processes"},
+    {"kv-cache-dtype", kValue, kKvCacheDtype, "kv_cache_dtype"},
+    {"block-size", kValue, kCount, "engine.block_size"},
+    {"num-gpu-blocks-override", kValue, kCount, "engine.num_gpu_blocks"},
+    {"gpu-memory-utilization", kValue, kCopied, "engine.gpu_memory_utilization"},
+    {"device-memory-utilization", kValue, kCopied, "engine.gpu_memory_utilization"},
+    {"max-num-batched-tokens", kValue, kCount, "engine.max_num_batched_tokens"},
+    {"max-num-seqs", kValue, kCount, "engine.max_num_seqs"},
+    {"max-model-len", kValue, kCount, "engine.max_model_len"},
+    {"long-prefill-token-threshold", kValue, kCount, "engine.long_prefill_token_threshold"},
+    {"prefill-schedule-interval", kValue, kCount, "engine.prefill_schedule_interval"},
+    {"watermark", kValue, kCopied, "engine.watermark"},
+    {"scheduling-policy", kValue, kCopied, "engine.scheduling_policy"},
+    {"enable-chunked-prefill", kNothing, kSwitch, "engine.enable_chunked_prefill"},
+    {"enable-prefix-caching", kNothing, kSwitch, "engine.enable_prefix_caching"},
+    {"enforce-eager", kNothing, kSwitch, "engine.enforce_eager"},
+    {"async-scheduling", kNothing, kSwitch, "engine.async_scheduling"},
+    {"scheduler-reserve-full-isl", kNothing, kSwitch, "engine.reserve_full_isl"},
+    {"quantization", kValue, kQuantization},
+    {"kv-transfer-config", kValue, kTiers},
+    {"config", kValue, kConfigFile},
+    {"data-parallel-rank", kValue, kBalancing},
+    {"data-parallel-start-rank", kValue, kBalancing},
+    {"data-parallel-size-local", kValue, kBalancing},
+    {"data-parallel-external-lb", kNothing, kBalancing},
+    {"data-parallel-multi-port-external-lb", kNothing, kBalancing},
+    {"data-parallel-hybrid-lb", kNothing, kBalancing},
+    {"kv-offloading-size", kValue, kTiers, "engine.kv_tiers.cpu_gib"},
+    {"kv-offloading-backend", kValue, kTiers, "engine.kv_tiers.connector"},
+    {"kv-cache-memory-bytes", kValue, kRefused, "engine.num_gpu_blocks",
+     "sets the memory of the KV cache", "none null"},
+    {"enable-lora", kNothing, kAdapters, "engine.max_loras"},
+    {"max-loras", kValue, kAdapters},
+    {"max-cpu-loras", kValue, kAdapters, "engine.max_cpu_loras"},
+    {"max-lora-rank", kValue, kAdapters, "engine.max_lora_rank"},
+    {"disable-hybrid-kv-cache-manager", kNothing, kOffSwitch, "engine.hybrid_kv_manager"},
 };
 
-struct ShortForm {
-  std::string_view form;
-  std::string_view name;
-};
+/// SHORT=LONG, between blanks.
+constexpr std::string_view kShortForms =
+    "tp=tensor-parallel-size pp=pipeline-parallel-size dp=data-parallel-size "
+    "ep=enable-expert-parallel asc=api-server-count q=quantization sc=speculative-config "
+    "dcp=decode-context-parallel-size pcp=prefill-context-parallel-size dpn=data-parallel-rank "
+    "dpr=data-parallel-start-rank dpl=data-parallel-size-local dpa=data-parallel-address "
+    "dpp=data-parallel-rpc-port dpb=data-parallel-backend dpe=data-parallel-external-lb "
+    "dph=data-parallel-hybrid-lb n=nnodes r=node-rank cc=compilation-config ac=attention-config";
 
-constexpr std::array kShortForms = {
-    ShortForm{"tp", "tensor-parallel-size"},
-    ShortForm{"pp", "pipeline-parallel-size"},
-    ShortForm{"dp", "data-parallel-size"},
-    ShortForm{"ep", "enable-expert-parallel"},
-    ShortForm{"asc", "api-server-count"},
-    ShortForm{"q", "quantization"},
-    ShortForm{"sc", "speculative-config"},
-    ShortForm{"dcp", "decode-context-parallel-size"},
-    ShortForm{"pcp", "prefill-context-parallel-size"},
-    ShortForm{"dpn", "data-parallel-rank"},
-    ShortForm{"dpr", "data-parallel-start-rank"},
-    ShortForm{"dpl", "data-parallel-size-local"},
-    ShortForm{"dpa", "data-parallel-address"},
-    ShortForm{"dpp", "data-parallel-rpc-port"},
-    ShortForm{"dpb", "data-parallel-backend"},
-    ShortForm{"dpe", "data-parallel-external-lb"},
-    ShortForm{"dph", "data-parallel-hybrid-lb"},
-    ShortForm{"n", "nnodes"},
-    ShortForm{"r", "node-rank"},
-    ShortForm{"cc", "compilation-config"},
-    ShortForm{"ac", "attention-config"},
-};
-
-/// Flags that change no key of a pool: why not, and what they take.
+/// Flags that change no key of a pool: why not, and what becomes of them.
 struct LeftAlone {
   Fate fate;
   std::string_view why;
-  std::string_view switches;  ///< Names between blanks; so are the next two.
-  std::string_view values;
-  std::string_view lists;
+  std::string_view names;  ///< Between blanks: `SWITCH`, `VALUE=` and `LIST=*`.
+  FlagUse use = kIgnored;
+  std::string_view harmless = {};
 };
 
-constexpr std::array kLeftAlone = {
-    LeftAlone{Fate::kNoEffect, "it is about logs, metrics or profiles",
-              "aggregate-engine-logging cudagraph-metrics disable-log-requests disable-log-stats "
-              "disable-tqdm disable-uvicorn-access-log enable-layerwise-nvtx-tracing "
-              "enable-log-deltas enable-log-outputs enable-log-requests "
-              "enable-logging-iteration-details enable-mfu-metrics enable-per-request-metrics "
-              "enable-return-routed-experts enable-server-load-tracking "
-              "fail-on-environ-validation jit-monitor-verbose kv-cache-metrics log-error-stack "
-              "use-tqdm-on-load",
-              "custom-histogram-buckets logging-config per-request-spec-decode-metrics "
-              "collect-detailed-traces disable-access-log-for-endpoints fingerprint-mode "
-              "fingerprint-value jit-monitor-mode kv-cache-metrics-sample log-config-file "
-              "max-log-len otlp-traces-endpoint profiler-config show-hidden-metrics-for-version "
-              "uvicorn-log-level",
-              ""},
-    LeftAlone{Fate::kNoEffect, "it is about the front end that answers over HTTP",
-              "allow-credentials enable-scale-out disable-fastapi-docs "
-              "disable-frontend-multiprocessing enable-force-include-usage enable-offline-docs "
-              "enable-prompt-tokens-details enable-request-id-headers enable-ssl-refresh grpc "
-              "numa-bind return-tokens-as-token-ids tokens-only",
-              "allowed-headers allowed-methods allowed-origins grpc-port sse-keep-alive-interval "
-              "dp-supervisor-probe-failure-threshold dp-supervisor-probe-interval-s "
-              "dp-supervisor-probe-timeout-s h11-max-header-count h11-max-incomplete-event-size "
-              "host io-processor-plugin port renderer-num-workers response-role root-path "
-              "shutdown-timeout ssl-ca-certs ssl-cert-reqs ssl-certfile ssl-ciphers ssl-keyfile "
-              "uds",
-              "api-key middleware numa-bind-cpus numa-bind-nodes served-model-name"},
-    LeftAlone{Fate::kNoEffect, "it is about text, and requests are counted in tokens here",
-              "cohere-is-reasoning-model enable-trace-replay return-sampling-mask "
-              "disable-logprobs-during-spec-decoding enable-auto-tool-choice enable-prompt-embeds "
-              "enable-reasoning enable-tokenizer-info-endpoint "
-              "exclude-tools-when-tool-choice-none skip-tokenizer-init "
-              "trust-request-chat-template",
-              "anthropic-disabled-thinking-effort aux-output-config cohere-format "
-              "reasoning-effort-map tool-strict-level watermark-config chat-template "
-              "chat-template-content-format default-chat-template-kwargs guided-decoding-backend "
-              "logits-processor-pattern logprobs-mode max-logprobs override-pooler-config "
-              "pooler-config reasoning-config reasoning-parser reasoning-parser-plugin "
-              "structured-outputs-config tokenizer tokenizer-mode tokenizer-pool-extra-config "
-              "tokenizer-pool-size tokenizer-pool-type tokenizer-revision tool-call-parser "
-              "tool-parser-plugin tool-server",
-              "logits-processors"},
-    LeftAlone{Fate::kNoEffect, "it is about how weights are found and loaded",
-              "allow-deprecated-quantization trust-remote-code",
-              "max-lora-cls-labels engram-config code-revision config-format download-dir "
-              "hf-config-path hf-token ignore-patterns load-format max-parallel-loading-workers "
-              "model-class-overrides model-impl model-loader-extra-config pt-load-map-location "
-              "revision safetensors-load-strategy safetensors-prefetch-block-size "
-              "safetensors-prefetch-num-threads weight-transfer-config",
-              ""},
-    LeftAlone{Fate::kNoEffect, "prompts are text here",
-              "enable-shm-tensor-arena mm-device-do-normalize trust-request-mm-kwargs "
-              "disable-chunked-mm-input disable-mm-preprocessor-cache enable-mm-embeds "
-              "enable-multimodal-encoder-data-parallel enable-tower-connector-lora "
-              "interleave-mm-strings language-model-only skip-mm-profiling",
-              "ec-manager-config mm-hasher-algorithm mm-processor-device video-pruning-method "
-              "allowed-local-media-path default-mm-loras diffusion-config limit-mm-per-prompt "
-              "media-io-kwargs mm-encoder-attn-backend mm-encoder-attn-dtype "
-              "mm-encoder-fp8-scale-path mm-encoder-fp8-scale-save-margin "
-              "mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-ipc-gpu-memory-gb "
-              "mm-processor-cache-gb mm-processor-cache-type mm-processor-kwargs "
-              "mm-shm-cache-max-object-size-mb mm-tensor-ipc video-pruning-rate",
-              "allowed-media-domains"},
-    LeftAlone{Fate::kNoEffect, "it is about processes and their addresses",
-              "disable-nccl-for-dp-synchronization enable-fault-tolerance "
-              "enable-nccl-comm-suspend enable-sleep-mode ray-workers-use-nsight "
-              "sleep-mode-offload-cudagraph",
-              "device-ids dp-sync-interval fault-tolerance-config sleep-mode-backend "
-              "watchdog-config cpu-distributed-timeout-seconds data-parallel-address "
-              "data-parallel-backend data-parallel-rpc-port data-parallel-supervisor-port device "
-              "distributed-executor-backend distributed-timeout-seconds master-addr master-port "
-              "nnodes node-rank worker-cls worker-extension-cls",
-              "sleep-preserve-parameter-names"},
-    LeftAlone{Fate::kNoEffect, "the router hears of blocks as routing.kv_event_delay says", "",
-              "kv-events-config", ""},
-    LeftAlone{Fate::kNoEffect, "answers have the length that is asked for", "",
-              "generation-config override-generation-config seed", ""},
-    LeftAlone{Fate::kNoEffect, "the engine simulated, V1, does not have it or recomputes instead",
-              "", "max-long-partial-prefills prefix-caching-hash-algo swap-space", ""},
-    LeftAlone{Fate::kNoEffect, "it counts where something is offloaded, which is refused", "",
-              "cpu-offload-params offload-backend offload-num-in-group offload-params "
-              "offload-prefetch-step",
-              ""},
-    LeftAlone{Fate::kApproximated, "steps cost what the latency model says, whichever kernels run",
-              "calculate-kv-scales dcp-q-replicate disable-cascade-attn "
-              "enable-batch-sharded-sampling enable-hc-sp monokernel swa-bounded-replay "
-              "use-replayssm disable-custom-all-reduce enable-bf16x3-router-gemm "
-              "enable-cumem-allocator enable-cutedsl-warmup enable-ep-weight-filter "
-              "enable-flash-late-interaction enable-flashinfer-autotune use-fp64-gumbel",
-              "kda-decode-backend kda-prefill-backend max-seq-len-to-capture "
-              "sparse-indexer-topk-backend additional-config all2all-backend attention-backend "
-              "attention-config compilation-config cp-kv-cache-interleave-size "
-              "dbo-decode-token-threshold dbo-prefill-token-threshold dcp-comm-backend "
-              "dcp-kv-cache-interleave-size expert-placement-strategy gdn-prefill-backend "
-              "ir-op-priority kernel-config linear-backend max-cudagraph-capture-size moe-backend "
-              "override-attention-dtype ubatch-size",
-              "cuda-graph-sizes cudagraph-capture-sizes kv-cache-dtype-skip-layers"},
-    LeftAlone{Fate::kApproximated, "adapters cost what their slots and rank say",
-              "enable-lora-bias enable-mixed-moe-lora-format enable-moe-shared-loras "
-              "specialize-active-lora",
-              "lora-dtype lora-extra-vocab-size", "lora-modules lora-target-modules "},
-    LeftAlone{Fate::kApproximated, "recurrent state takes what the model's config says",
-              "enable-mamba-cache-stochastic-rounding enable-mamba-shared-prefix-checkpoint",
-              "mamba-ssu-algorithm replayssm-buffer-len mamba-backend mamba-block-size "
-              "mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds mamba-ssm-cache-dtype "
-              "rope-scaling rope-theta",
-              ""},
-    LeftAlone{Fate::kApproximated,
-              "experts are loaded evenly here, as a balanced placement makes them",
-              "enable-elastic-ep eplb-log-balancedness",
-              "elastic-ep-max-dp-size eplb-step-interval eplb-window-size", ""},
+/// Without these flags the answer would be another one.
+constexpr LeftAlone refused(std::string_view why, std::string_view names,
+                            std::string_view harmless = {}) {
+  return {kNotModelled, why, names, kRefused, harmless};
+}
+/// These change the answer a little.
+constexpr LeftAlone warned(std::string_view why, std::string_view names,
+                           std::string_view harmless = {}) {
+  return {kNotModelled, why, names, kWarned, harmless};
+}
+
+constexpr LeftAlone kLeftAlone[] = {
+    refused("starts a node without its front end", "headless"),
+    refused("computes in a format without a speed here", "dtype=", "auto half float16 bfloat16"),
+    refused("makes a step yield more than one token",
+            "speculative-config= spec-method= spec-model= spec-tokens=", "none null {} 0"),
+    refused("leaves weights in the host's memory", "cpu-offload-gb= offload-group-size=", "0"),
+    refused("spreads the KV of one request over GPUs", "decode-context-parallel-size=", "1"),
+    refused("spreads a prompt over GPUs", "prefill-context-parallel-size=", "1"),
+    refused("replaces the scheduler", "scheduler-cls=",
+            "none null vllm.v1.core.sched.scheduler.Scheduler "
+            "vllm.v1.core.sched.async_scheduler.AsyncScheduler"),
+    refused("serves something else than text",
+            "embedding-worker runner= task= convert=", "auto generate none"),
+    refused("runs no language model", "mm-encoder-only multimodal-encode-worker"),
+    warned("moves experts between GPUs to even out their load; here every expert has the same "
+           "load, and moving them takes no time",
+           "enable-eplb"),
+    warned("may add copies of experts, whose memory is left out", "eplb-config="),
+    warned("adds copies of experts, whose memory is left out", "num-redundant-experts=", "0"),
+    warned("splits both factors of adapters over the GPUs; one is split here",
+           "fully-sharded-loras"),
+    warned("sends tokens in groups; here each is sent when it is made", "stream-interval=", "1"),
+    warned("overlaps two half batches, whose gain is left out", "enable-dbo"),
+    warned("computes several prompts at once in engines before V1; left out",
+           "max-num-partial-prefills=", "1"),
+    warned("computes several tokens in one call of engines before V1; left out",
+           "num-scheduler-steps=", "1"),
+    warned("bounds a step apart from --max-num-batched-tokens; left out",
+           "max-num-scheduled-tokens=", "none null"),
+    warned("bounds the running requests apart from --max-num-seqs; left out",
+           "max-num-active-seqs=", "none null"),
+    warned("refuses requests above it; here they wait",
+           "max-num-queued-reqs= max-num-queued-tokens= engine-request-limit=", "none null"),
+    warned("raises the threshold while few requests are there; left out",
+           "long-prefill-token-threshold-adaptive"),
+    warned("keeps some blocks of windows and recurrent states only; here all are kept",
+           "prefix-cache-retention-interval=", "0"),
+    warned("sets formats of weights; those of the model are taken",
+           "quantization-config=", "none null {}"),
+    warned("chooses a connector of Dynamo's; left out", "connector=*", "none nixl"),
+    warned("cuts the context to the window; left out", "disable-sliding-window"),
+    warned("changes the model's config; the model is taken as it was published",
+           "hf-overrides=", "{} none null"),
+    warned("skips layers of a prompt; left out", "kv-sharing-fast-prefill"),
+    warned("changes several defaults; left out", "performance-mode=", "balanced"),
+    warned("says how much is compiled; steps cost what the latency model says",
+           "optimization-level=", "2 3"),
+    warned("matches prefixes in another unit than the block; left out",
+           "prefix-match-unit=", "none null"),
+    warned("moves the encoder elsewhere; here prompts are text",
+           "ec-transfer-config=", "none null"),
+    {kNoEffect, "it is about logs, metrics or profiles",
+     "aggregate-engine-logging cudagraph-metrics disable-log-requests disable-log-stats "
+     "disable-tqdm disable-uvicorn-access-log enable-layerwise-nvtx-tracing enable-log-deltas "
+     "enable-log-outputs enable-log-requests enable-logging-iteration-details enable-mfu-metrics "
+     "enable-per-request-metrics enable-return-routed-experts enable-server-load-tracking "
+     "fail-on-environ-validation jit-monitor-verbose kv-cache-metrics log-error-stack "
+     "use-tqdm-on-load custom-histogram-buckets= logging-config= per-request-spec-decode-metrics= "
+     "collect-detailed-traces= disable-access-log-for-endpoints= fingerprint-mode= "
+     "fingerprint-value= jit-monitor-mode= kv-cache-metrics-sample= log-config-file= max-log-len= "
+     "otlp-traces-endpoint= profiler-config= show-hidden-metrics-for-version= uvicorn-log-level="},
+    {kNoEffect, "it is about the front end that answers over HTTP",
+     "allow-credentials enable-scale-out disable-fastapi-docs disable-frontend-multiprocessing "
+     "enable-force-include-usage enable-offline-docs enable-prompt-tokens-details "
+     "enable-request-id-headers enable-ssl-refresh grpc numa-bind return-tokens-as-token-ids "
+     "tokens-only allowed-headers= allowed-methods= allowed-origins= grpc-port= "
+     "sse-keep-alive-interval= dp-supervisor-probe-failure-threshold= "
+     "dp-supervisor-probe-interval-s= dp-supervisor-probe-timeout-s= h11-max-header-count= "
+     "h11-max-incomplete-event-size= host= io-processor-plugin= port= renderer-num-workers= "
+     "response-role= root-path= shutdown-timeout= ssl-ca-certs= ssl-cert-reqs= ssl-certfile= "
+     "ssl-ciphers= ssl-keyfile= uds= api-key=* middleware=* numa-bind-cpus=* numa-bind-nodes=* "
+     "served-model-name=*"},
+    {kNoEffect, "it is about text, and requests are counted in tokens here",
+     "cohere-is-reasoning-model enable-trace-replay return-sampling-mask "
+     "disable-logprobs-during-spec-decoding enable-auto-tool-choice enable-prompt-embeds "
+     "enable-reasoning enable-tokenizer-info-endpoint exclude-tools-when-tool-choice-none "
+     "skip-tokenizer-init trust-request-chat-template anthropic-disabled-thinking-effort= "
+     "aux-output-config= cohere-format= reasoning-effort-map= tool-strict-level= "
+     "watermark-config= chat-template= chat-template-content-format= "
+     "default-chat-template-kwargs= guided-decoding-backend= logits-processor-pattern= "
+     "logprobs-mode= max-logprobs= override-pooler-config= pooler-config= reasoning-config= "
+     "reasoning-parser= reasoning-parser-plugin= structured-outputs-config= tokenizer= "
+     "tokenizer-mode= tokenizer-pool-extra-config= tokenizer-pool-size= tokenizer-pool-type= "
+     "tokenizer-revision= tool-call-parser= tool-parser-plugin= tool-server= logits-processors=*"},
+    {kNoEffect, "it is about how weights are found and loaded",
+     "allow-deprecated-quantization trust-remote-code max-lora-cls-labels= engram-config= "
+     "code-revision= config-format= download-dir= hf-config-path= hf-token= ignore-patterns= "
+     "load-format= max-parallel-loading-workers= model-class-overrides= model-impl= "
+     "model-loader-extra-config= pt-load-map-location= revision= safetensors-load-strategy= "
+     "safetensors-prefetch-block-size= safetensors-prefetch-num-threads= weight-transfer-config="},
+    {kNoEffect, "prompts are text here",
+     "enable-shm-tensor-arena mm-device-do-normalize trust-request-mm-kwargs "
+     "disable-chunked-mm-input disable-mm-preprocessor-cache enable-mm-embeds "
+     "enable-multimodal-encoder-data-parallel enable-tower-connector-lora interleave-mm-strings "
+     "language-model-only skip-mm-profiling ec-manager-config= mm-hasher-algorithm= "
+     "mm-processor-device= video-pruning-method= allowed-local-media-path= default-mm-loras= "
+     "diffusion-config= limit-mm-per-prompt= media-io-kwargs= mm-encoder-attn-backend= "
+     "mm-encoder-attn-dtype= mm-encoder-fp8-scale-path= mm-encoder-fp8-scale-save-margin= "
+     "mm-encoder-fp8-scale-save-path= mm-encoder-tp-mode= mm-ipc-gpu-memory-gb= "
+     "mm-processor-cache-gb= mm-processor-cache-type= mm-processor-kwargs= "
+     "mm-shm-cache-max-object-size-mb= mm-tensor-ipc= video-pruning-rate= allowed-media-domains=*"},
+    {kNoEffect, "it is about processes and their addresses",
+     "disable-nccl-for-dp-synchronization enable-fault-tolerance enable-nccl-comm-suspend "
+     "enable-sleep-mode ray-workers-use-nsight sleep-mode-offload-cudagraph device-ids= "
+     "dp-sync-interval= fault-tolerance-config= sleep-mode-backend= watchdog-config= "
+     "cpu-distributed-timeout-seconds= data-parallel-address= data-parallel-backend= "
+     "data-parallel-rpc-port= data-parallel-supervisor-port= device= "
+     "distributed-executor-backend= distributed-timeout-seconds= master-addr= master-port= "
+     "nnodes= node-rank= worker-cls= worker-extension-cls= sleep-preserve-parameter-names=*"},
+    {kNoEffect, "the pool's role says it",
+     "is-prefill-worker is-decode-worker disaggregation-mode="},
+    {kNoEffect, "it is about Dynamo's runtime around the engine",
+     "dyn-enable-structural-tag enable-multimodal enable-rl enable-local-indexer fpm-trace "
+     "gms-shadow-mode route-to-encoder multimodal-worker multimodal-decode-worker "
+     "multimodal-processor use-vllm-tokenizer tcp-tls-insecure namespace= endpoint= "
+     "kv-state-endpoint= discovery-backend= request-plane= event-plane= store-kv= "
+     "migration-limit= dyn-tool-call-parser= dyn-reasoning-parser= dyn-default-thinking-mode= "
+     "dyn-structural-tag-scope= dyn-structural-tag-schema= custom-jinja-template= dump-config-to= "
+     "sleep-mode-level= mm-prompt-template= embedding-transfer-mode= health-check-payload= "
+     "model-express-url= multimodal-embedding-cache-capacity-gb= endpoint-types=*"},
+    {kNoEffect, "the router hears of blocks as routing.kv_event_delay says", "kv-events-config="},
+    {kNoEffect, "answers have the length that is asked for",
+     "generation-config= override-generation-config= seed="},
+    {kNoEffect, "the engine simulated, V1, does not have it or recomputes instead",
+     "max-long-partial-prefills= prefix-caching-hash-algo= swap-space="},
+    {kNoEffect, "it counts where something is offloaded, which is refused",
+     "cpu-offload-params= offload-backend= offload-num-in-group= offload-params= "
+     "offload-prefetch-step="},
+    {kApproximated, "steps cost what the latency model says, whichever kernels run",
+     "calculate-kv-scales dcp-q-replicate disable-cascade-attn enable-batch-sharded-sampling "
+     "enable-hc-sp monokernel swa-bounded-replay use-replayssm disable-custom-all-reduce "
+     "enable-bf16x3-router-gemm enable-cumem-allocator enable-cutedsl-warmup "
+     "enable-ep-weight-filter enable-flash-late-interaction enable-flashinfer-autotune "
+     "use-fp64-gumbel kda-decode-backend= kda-prefill-backend= max-seq-len-to-capture= "
+     "sparse-indexer-topk-backend= additional-config= all2all-backend= attention-backend= "
+     "attention-config= compilation-config= cp-kv-cache-interleave-size= "
+     "dbo-decode-token-threshold= dbo-prefill-token-threshold= dcp-comm-backend= "
+     "dcp-kv-cache-interleave-size= expert-placement-strategy= gdn-prefill-backend= "
+     "ir-op-priority= kernel-config= linear-backend= max-cudagraph-capture-size= moe-backend= "
+     "override-attention-dtype= ubatch-size= cuda-graph-sizes=* cudagraph-capture-sizes=* "
+     "kv-cache-dtype-skip-layers=*"},
+    {kApproximated, "adapters cost what their slots and rank say",
+     "enable-lora-bias enable-mixed-moe-lora-format enable-moe-shared-loras "
+     "specialize-active-lora lora-dtype= lora-extra-vocab-size= lora-modules=* "
+     "lora-target-modules=*"},
+    {kApproximated, "recurrent state takes what the model's config says",
+     "enable-mamba-cache-stochastic-rounding enable-mamba-shared-prefix-checkpoint "
+     "mamba-ssu-algorithm= replayssm-buffer-len= mamba-backend= mamba-block-size= "
+     "mamba-cache-dtype= mamba-cache-mode= mamba-cache-philox-rounds= mamba-ssm-cache-dtype= "
+     "rope-scaling= rope-theta="},
+    {kApproximated, "experts are loaded evenly here, as a balanced placement makes them",
+     "enable-elastic-ep eplb-log-balancedness elastic-ep-max-dp-size= eplb-step-interval= "
+     "eplb-window-size="},
 };
 
-bool is_left_out(FlagUse use) { return use == FlagUse::kWarned || use == FlagUse::kRefused; }
+bool is_left_out(FlagUse use) { return use == kWarned || use == kRefused; }
 
-void add_names(std::string_view names, FlagTakes takes, const LeftAlone& group,
-               std::vector<FlagRule>& rules) {
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find(' '), names.size());
-    rules.push_back(
-        {.name = names.substr(0, end), .takes = takes, .why = group.why, .fate = group.fate});
-    names.remove_prefix(std::min(end + 1, names.size()));
+void add_names(const LeftAlone& group, std::vector<FlagRule>& rules) {
+  for (std::string_view names = group.names; !names.empty();) {
+    const std::string_view name = names.substr(0, names.find(' '));
+    rules.push_back({.name = name.substr(0, name.find('=')),
+                     .takes = name.ends_with("=*")  ? kValues
+                              : name.ends_with("=") ? kValue
+                                                    : kNothing,
+                     .use = group.use,
+                     .why = group.why,
+                     .harmless = group.harmless,
+                     .fate = group.fate});
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
   }
 }
 
@@ -312,14 +274,10 @@ void add_names(std::string_view names, FlagTakes takes, const LeftAlone& group,
 
 const std::vector<FlagRule>& all_flags() {
   static const std::vector<FlagRule> kRules = [] {
-    std::vector<FlagRule> rules(kMeaningful.begin(), kMeaningful.end());
+    std::vector<FlagRule> rules(std::begin(kMeaningful), std::end(kMeaningful));
     for (FlagRule& rule : rules)
-      if (is_left_out(rule.use)) rule.fate = Fate::kNotModelled;
-    for (const LeftAlone& group : kLeftAlone) {
-      add_names(group.switches, FlagTakes::kNothing, group, rules);
-      add_names(group.values, FlagTakes::kValue, group, rules);
-      add_names(group.lists, FlagTakes::kValues, group, rules);
-    }
+      if (is_left_out(rule.use)) rule.fate = kNotModelled;
+    for (const LeftAlone& group : kLeftAlone) add_names(group, rules);
     std::sort(rules.begin(), rules.end(),
               [](const FlagRule& a, const FlagRule& b) { return a.name < b.name; });
     return rules;
@@ -335,6 +293,15 @@ const FlagRule* exact(std::string_view name) {
       std::lower_bound(rules.begin(), rules.end(), name,
                        [](const FlagRule& rule, std::string_view n) { return rule.name < n; });
   return at != rules.end() && at->name == name ? &*at : nullptr;
+}
+
+/// The flag that a short form stands for; empty for none.
+std::string_view long_name(std::string_view form) {
+  const std::string wanted = " " + std::string(form) + "=";
+  const std::size_t at = (" " + std::string(kShortForms)).find(wanted);
+  if (at == std::string::npos || form.find_first_of(" =") != std::string::npos) return {};
+  const std::string_view rest = kShortForms.substr(at + form.size() + 1);
+  return rest.substr(0, rest.find(' '));
 }
 
 std::string_view without_dashes(std::string_view flag) {
@@ -367,7 +334,7 @@ const std::vector<std::string>& all_names() {
     std::vector<std::string> names;
     for (const FlagRule& rule : all_flags()) {
       names.emplace_back(rule.name);
-      if (rule.takes == FlagTakes::kNothing) names.push_back("no-" + std::string(rule.name));
+      if (rule.takes == kNothing) names.push_back("no-" + std::string(rule.name));
     }
     return names;
   }();
@@ -376,8 +343,7 @@ const std::vector<std::string>& all_names() {
 
 std::string suggestion(std::string_view name) {
   const std::string written = with_dashes(name);
-  for (const ShortForm& form : kShortForms)
-    if (written == form.form) return "did you mean -" + std::string(form.form) + "?";
+  if (!long_name(written).empty()) return "did you mean -" + written + "?";
   const std::string close = nearest(written, all_names());
   if (!close.empty()) return "did you mean --" + close + "?";
   return "leave it out if nothing that is simulated depends on it";
@@ -476,7 +442,7 @@ class WordReader {
     if (rule == nullptr) return skip_values(has_value);
     ServeFlag flag{.rule = rule, .off = negated, .value = word};
     flag.value.text = has_value ? written.substr(equals + 1) : "";
-    if (rule->takes == FlagTakes::kNothing) {
+    if (rule->takes == kNothing) {
       if (take_truth(name, has_value, flag)) flags_[std::string(rule->name)] = std::move(flag);
     } else if (take_value(name, has_value, flag)) {
       if (dot < name.size()) return add_dotted(*rule, name.substr(dot + 1), flag.value);
@@ -529,7 +495,7 @@ class WordReader {
       return false;
     }
     flag.value = words_[next_++];
-    if (flag.rule->takes == FlagTakes::kValues) skip_values(false);
+    if (flag.rule->takes == kValues) skip_values(false);
     return true;
   }
 
@@ -557,15 +523,15 @@ const FlagRule* find_flag_key(std::string_view key, bool& negated) {
   negated = false;
   if (rule != nullptr || !name.starts_with("no-")) return rule;
   rule = exact(std::string_view(name).substr(3));
-  negated = rule != nullptr && rule->takes == FlagTakes::kNothing;
+  negated = rule != nullptr && rule->takes == kNothing;
   return negated ? rule : nullptr;
 }
 
 const FlagRule* find_flag(std::string_view written, bool& negated) {
   negated = false;
-  if (!written.starts_with("--"))
-    for (const ShortForm& form : kShortForms)
-      if (written.substr(1) == form.form) return exact(form.name);
+  if (!written.starts_with("--") && written.size() > 1)
+    if (const std::string_view name = long_name(written.substr(1)); !name.empty())
+      return exact(name);
   return find_flag_key(without_dashes(written), negated);
 }
 
@@ -583,9 +549,12 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
         member.key == "model-tag" || member.key == "model_tag" ? "model" : member.key;
     flag.rule = find_begun("--" + name, member.key_where, key_path, flag.off, diagnostics);
     if (flag.rule == nullptr) continue;
+    if (flag.rule->use == kConfigFile)
+      diagnostics.error(member.key_where, key_path,
+                        "names a second file, which vLLM does not read");
     flag.value.where = node.is_null() ? member.key_where : node.where();
     flag.value.text = node.is_scalar() ? node.text() : node.is_null() ? "" : to_json(node);
-    const bool is_switch = flag.rule->takes == FlagTakes::kNothing;
+    const bool is_switch = flag.rule->takes == kNothing;
     const std::optional<bool> said = truth(flag.value.text);
     if (is_switch && !said && !flag.value.text.empty()) {
       diagnostics.error(node.where(), key_path, member.key + " is on or off (" + got(node) + ")",
