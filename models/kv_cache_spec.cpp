@@ -64,6 +64,20 @@ void report_no_fit(const KvCacheInput& in, const KvCachePlan& plan, double neede
   out.error({}, "gpu_memory_utilization", std::move(message), std::move(hint));
 }
 
+/// A size far from what the memory holds is often another number: of one of several KV groups, of
+/// tokens, or of another server.
+void warn_of_size(const KvCachePlan& plan, Diagnostics& out) {
+  const double fitting = std::floor(plan.available / as_real(plan.bytes_per_block));
+  const double share = as_real(plan.num_gpu_blocks) / fitting;
+  if (fitting < 1 || (share >= 1.0 / 3 && share <= 1.5)) return;
+  char text[96];
+  std::snprintf(text, sizeof text, "is %.2g times the %.0f blocks that fit into the memory (got ",
+                share, fitting);
+  out.warning({}, "num_gpu_blocks", text + std::to_string(plan.num_gpu_blocks) + ")",
+              "the tokens that vLLM logs as \"GPU KV cache size\" go to kv_cache_tokens, of models "
+              "with several KV groups above all; without either the size is estimated");
+}
+
 }  // namespace
 
 std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p,
@@ -119,6 +133,7 @@ std::optional<KvCachePlan> plan_kv_cache(const KvCacheInput& in, Diagnostics& di
                         "lower max_model_len");
       return std::nullopt;
     }
+    warn_of_size(plan, diagnostics);
     return plan;
   }
   const double block = as_real(plan.bytes_per_block);

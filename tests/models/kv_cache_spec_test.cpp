@@ -159,6 +159,30 @@ TEST(KvCapacity, ExplicitBlocksOverrideTheEstimate) {
   EXPECT_TRUE(d.items().empty());
 }
 
+// gpt-oss-120b has two KV groups: vLLM's log counts tokens, and blocks of both.
+TEST(KvCapacity, AStatedSizeFarFromTheMemoryIsAWarning) {
+  KvCacheInput in{.accelerator = gpu("H200"), .model = model("gpt-oss-120b"), .parallelism = {}};
+  Diagnostics none;
+  const std::int64_t fits = plan_kv_cache(in, none)->num_gpu_blocks;
+  const auto said = [&](std::int64_t blocks) {
+    in.num_gpu_blocks = blocks;
+    Diagnostics d;
+    const auto plan = plan_kv_cache(in, d);
+    EXPECT_EQ(plan->num_gpu_blocks, blocks);
+    EXPECT_FALSE(d.has_errors());
+    return d.items().empty() ? std::string() : d.items().front().message;
+  };
+  EXPECT_EQ(said(fits), "");
+  EXPECT_EQ(said(fits / 3 + 1), "");
+  EXPECT_EQ(said(fits + fits / 2), "");
+  EXPECT_EQ(said(fits / 50), "is 0.02 times the " + std::to_string(fits) +
+                                 " blocks that fit into the memory (got " +
+                                 std::to_string(fits / 50) + ")");
+  EXPECT_EQ(said(fits * 16), "is 16 times the " + std::to_string(fits) +
+                                 " blocks that fit into the memory (got " +
+                                 std::to_string(fits * 16) + ")");
+}
+
 TEST(KvCapacity, DoesNotFitSaysByHowMuch) {
   KvCacheInput in{.accelerator = gpu("H100"), .model = model("Llama-3.1-70B"), .parallelism = {}};
   in.overhead_bytes = 0;
