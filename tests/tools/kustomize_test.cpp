@@ -293,6 +293,20 @@ TEST_F(Kustomize, WhatIsNotReadIsNamed) {
             "other\n");
 }
 
+TEST_F(Kustomize, TheFilesOfAFolderHaveALimitTogether) {
+  const std::string filler = "# " + std::string(2U << 20, 'x') + "\n";
+  std::string list;
+  for (int i = 0; i < 10; ++i) {
+    write("f" + std::to_string(i) + ".yaml",
+          filler + "kind: ConfigMap\nmetadata: {name: c" + std::to_string(i) + "}\n");
+    list += (i == 0 ? "f" : ", f") + std::to_string(i) + ".yaml";
+  }
+  write("kustomization.yaml", "resources: [" + list + "]\n");
+  EXPECT_EQ(built(""),
+            "kustomization.yaml:1:76: error: key: leads to files of more than 16 MiB together\n"
+            "  hint: name a folder that holds the servers only\n");
+}
+
 TEST_F(Kustomize, ErrorsStandAtTheirLines) {
   write("loop/kustomization.yaml", "resources: [../loop]\n");
   EXPECT_EQ(built("loop"),

@@ -26,65 +26,31 @@ using Member = ConfigNode::Member;
 
 /// Files of one folder and its bases; a folder that refers to itself reads more.
 constexpr int kMostFiles = 1000;
+/// Bytes of all files together, each time that one is read.
+constexpr std::size_t kMostBytes = ConfigLimits{}.max_bytes;
 
 constexpr std::array<std::string_view, 3> kNames = {"kustomization.yaml", "kustomization.yml",
                                                     "Kustomization"};
 
 using enum Fate;
-constexpr std::string_view kCluster = "it is about the cluster, not about how the servers serve";
-constexpr std::string_view kUnread =
-    "it is not read; build the folder with kubectl kustomize first";
 
-constexpr std::array kRules = {
-    KeyRule{"**", kNotModelled, kUnread},
-    KeyRule{"apiVersion"},
-    KeyRule{"kind"},
-    KeyRule{"metadata.**", kNoEffect, kCluster},
-    KeyRule{"resources"},
-    KeyRule{"bases"},
-    KeyRule{"components"},
-    KeyRule{"patches[].path"},
-    KeyRule{"patches[].patch"},
-    KeyRule{"*[].target.group"},
-    KeyRule{"*[].target.version"},
-    KeyRule{"*[].target.kind"},
-    KeyRule{"*[].target.name"},
-    KeyRule{"*[].target.namespace"},
-    KeyRule{"*[].target.labelSelector"},
-    KeyRule{"*[].target.annotationSelector"},
-    KeyRule{"patches[].options.**", kNotModelled, "a patch leaves the name and the kind"},
-    KeyRule{"patchesStrategicMerge"},
-    KeyRule{"patchesJson6902[].path"},
-    KeyRule{"patchesJson6902[].patch"},
-    KeyRule{"images[].name"},
-    KeyRule{"images[].newName"},
-    KeyRule{"images[].newTag"},
-    KeyRule{"images[].digest"},
-    KeyRule{"replicas[].*"},
-    KeyRule{"namePrefix"},
-    KeyRule{"nameSuffix"},
-    KeyRule{"labels[].**"},
-    KeyRule{"labels[].fields[].*", kApproximated, "labels go to every pod of the folder"},
-    KeyRule{"commonLabels.*"},
-    KeyRule{"configMapGenerator[].**"},
-    KeyRule{"configMapGenerator[].options.**", kNoEffect, kCluster},
-    KeyRule{"configMapGenerator[].envs", kNotModelled, kUnread},
-    KeyRule{"configMapGenerator[].env", kNotModelled, kUnread},
-    KeyRule{"openapi.path", kApproximated, "lists merge by the keys that those of pods have"},
-    KeyRule{"namespace"},
-    KeyRule{"commonAnnotations.*"},
-    KeyRule{"secretGenerator[].**", kNoEffect, kCluster},
-    KeyRule{"generatorOptions.**", kNoEffect, kCluster},
-    KeyRule{"configurations", kNoEffect, kCluster},
-    KeyRule{"crds", kNoEffect, kCluster},
-    KeyRule{"buildMetadata", kNoEffect, kCluster},
-    KeyRule{"sortOptions.**", kNoEffect, kCluster},
-    KeyRule{"validators", kNoEffect, kCluster},
+constexpr KeyGroup kGroups[] = {
+    {kNotModelled, "it is not read; build the folder with kubectl kustomize first", "",
+     "** configMapGenerator[].envs configMapGenerator[].env"},
+    {kUsed, "", "",
+     "apiVersion kind resources bases components patches[].path patches[].patch *[].target.group "
+     "*[].target.version *[].target.kind *[].target.name *[].target.namespace "
+     "*[].target.labelSelector *[].target.annotationSelector patchesStrategicMerge "
+     "patchesJson6902[].path patchesJson6902[].patch images[].name images[].newName "
+     "images[].newTag images[].digest replicas[].* namePrefix nameSuffix labels[].** "
+     "commonLabels.* configMapGenerator[].** namespace commonAnnotations.*"},
+    {kNoEffect, "it is about the cluster, not about how the servers serve", "",
+     "metadata.** configMapGenerator[].options.** secretGenerator[].** generatorOptions.** "
+     "configurations crds buildMetadata sortOptions.** validators"},
+    {kNotModelled, "a patch leaves the name and the kind", "", "patches[].options.**"},
+    {kApproximated, "labels go to every pod of the folder", "", "labels[].fields[].*"},
+    {kApproximated, "lists merge by the keys that those of pods have", "", "openapi.path"},
 };
-
-constexpr KeyTable kTable = {.format = "kustomization",
-                             .source = "kubernetes-sigs/kustomize, api/types/kustomization.go",
-                             .rules = kRules};
 
 using Object = KustomizeObject;
 
@@ -166,14 +132,14 @@ class Build {
   /// component is given the objects of the folder that names it.
   void apply(const std::string& file, const SourceLocation& asked_from,
              std::vector<Object>& objects) {
-    if (!count_file(asked_from)) return;
+    if (!count_file(file, asked_from)) return;
     const Ptr root = read_manifest_file(file, asked_from, key_path_, diagnostics_);
     if (root == nullptr) return;
     if (!root->is_map()) {
       diagnostics_.error(root->where(), key_path_, "must be a map (" + got(*root) + ")");
       return;
     }
-    note_keys(*root, key_path_, kTable, nullptr, diagnostics_);
+    note_keys(*root, key_path_, kustomization_keys(), nullptr, diagnostics_);
     check_lists(*root);
     merges_lists_ = merges_lists_ || root->find("openapi") != nullptr;
     for (const char* key : {"resources", "bases"})
@@ -197,12 +163,19 @@ class Build {
                            std::string(key) + " must be a list (" + got(*list) + ")");
   }
 
-  bool count_file(const SourceLocation& where) {
+  bool count_file(const std::string& path, const SourceLocation& where) {
     if (++read_ == kMostFiles)
       diagnostics_.error(where, key_path_,
                          "leads to more than " + std::to_string(kMostFiles) + " files",
                          "a folder may not name itself, nor one that names it");
-    return read_ < kMostFiles;
+    std::error_code unknown;
+    const std::uintmax_t size = fs::file_size(path, unknown);
+    const bool fitted = bytes_ <= kMostBytes;
+    if (!unknown) bytes_ += size;
+    if (fitted && bytes_ > kMostBytes)
+      diagnostics_.error(where, key_path_, "leads to files of more than 16 MiB together",
+                         "name a folder that holds the servers only");
+    return read_ < kMostFiles && bytes_ <= kMostBytes;
   }
 
   /// The rules in the order in which kustomize applies them.
@@ -256,7 +229,7 @@ class Build {
       objects.insert(objects.end(), own.begin(), own.end());
       return;
     }
-    if (!count_file(item.where())) return;
+    if (!count_file(path, item.where())) return;
     const Ptr root = read_manifest_file(path, item.where(), key_path_, diagnostics_);
     if (root == nullptr) return;
     files_.push_back(path);
@@ -284,7 +257,7 @@ class Build {
       const std::string key = equals == std::string::npos ? fs::path(path).filename().string()
                                                           : entry->text().substr(0, equals);
       std::string text;
-      if (!count_file(entry->where()) ||
+      if (!count_file(path, entry->where()) ||
           !read_text_file(path, entry->where(), key_path_, ConfigLimits{}.max_bytes, text,
                           diagnostics_))
         continue;
@@ -344,9 +317,9 @@ class Build {
   }
 
   Ptr read_patch(const ConfigNode& path) {
-    if (!count_file(path.where())) return nullptr;
-    return read_manifest_file(resolve_path(path.text(), path.where()), path.where(), key_path_,
-                              diagnostics_);
+    const std::string file = resolve_path(path.text(), path.where());
+    if (!count_file(file, path.where())) return nullptr;
+    return read_manifest_file(file, path.where(), key_path_, diagnostics_);
   }
 
   /// An element of `patches` or `patchesJson6902`.
@@ -457,6 +430,7 @@ class Build {
   Diagnostics& diagnostics_;
   std::vector<std::string> files_;
   int read_ = 0;
+  std::uintmax_t bytes_ = 0;
   bool merges_lists_ = false;  ///< A schema of resources that are not built in was named.
 };
 
@@ -492,6 +466,10 @@ Kustomized build_kustomization(const std::string& file, const SourceLocation& as
           .files = std::move(build).files()};
 }
 
-const KeyTable& kustomization_keys() { return kTable; }
+const KeyTable& kustomization_keys() {
+  static const GroupedTable kTable(
+      "kustomization", "kubernetes-sigs/kustomize, api/types/kustomization.go", kGroups);
+  return kTable.table();
+}
 
 }  // namespace routesim::tools

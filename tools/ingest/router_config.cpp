@@ -4,9 +4,7 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -509,14 +507,10 @@ Ptr read(const Ptr& value, Diagnostics& diagnostics) {
     const Ptr root = read_manifest_file(path, value->where(), kPath, diagnostics);
     return root != nullptr ? from_tree(root, diagnostics) : nullptr;
   }
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream script;
-  if (!(in && script << in.rdbuf())) {
-    diagnostics.error(value->where(), kPath, "cannot be read (got " + printable(path) + ")",
-                      "a path, a start command, or a document in place");
+  std::string script;
+  if (!read_text_file(path, value->where(), kPath, ConfigLimits{}.max_bytes, script, diagnostics))
     return nullptr;
-  }
-  return from_text(script.str(), places_in_file(path), value->where(), diagnostics);
+  return from_text(script, places_in_file(path), value->where(), diagnostics);
 }
 
 }  // namespace

@@ -28,10 +28,12 @@ TraceReadOptions with_format(TraceFormat format) {
 std::unique_ptr<std::ifstream> open(const std::string& path, const SourceLocation& where,
                                     const std::string& key_path, Diagnostics& diagnostics) {
   std::error_code ignored;
-  // Opening a pipe may wait for ever, and it cannot be read a second time.
-  if (std::filesystem::is_fifo(path, ignored)) {
+  // Opening a pipe or reading a device may last for ever, and neither can be read a second time.
+  if (std::filesystem::is_other(path, ignored)) {
+    const bool is_pipe = std::filesystem::is_fifo(path, ignored);
     diagnostics.error(where, key_path,
-                      printable(path, 200) + " is a pipe, and the file is read more than once",
+                      printable(path, 200) + (is_pipe ? " is a pipe" : " is a device") +
+                          ", and the file is read more than once",
                       "write it to a file first");
     return nullptr;
   }
