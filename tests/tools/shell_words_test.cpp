@@ -76,11 +76,18 @@ TEST(ShellWords, UnknownVariablesStayAsWritten) {
   EXPECT_EQ(split("a ${X%.*} ${#X} ${unclosed", with("X", "1")), "a|?${X%.*}|?${#X}|?${unclosed");
 }
 
-TEST(ShellWords, ControlStructuresListsAndBackQuotesAreRefusedAtTheirPlace) {
+TEST(ShellWords, CommandsOfBlocksAreCommandsAndWhatTheyAssignIsNotKnown) {
+  EXPECT_EQ(split("A=1\nif [ $A = 1 ]; then B=2; else B=3; fi; run $A $B"), "run|1|?$B");
+  EXPECT_EQ(split("for R in 1 2; do A=$R; run $R; done; B=2; run $A $B"), "run|?$R ; run|?$A|2");
+  EXPECT_EQ(split("while ! ready; do sleep 1; done\nexec run x"), "sleep|1 ; exec|run|x");
+  EXPECT_EQ(split("[[ -n $X && -f y ]] || exit 1\nrun"), "[[|-n|?$X ; -f|y|]] ; exit|1 ; run");
+  EXPECT_EQ(split("if a; then if b; then C=1; fi; D=1; fi; E=1; run $C $D $E"), "run|?$C|?$D|1");
+}
+
+TEST(ShellWords, ListsFunctionsAndBackQuotesAreRefusedAtTheirPlace) {
   const std::pair<const char*, const char*> cases[] = {
-      {"A=1\n  if [ $A = 1 ]; then B=2; fi; run $B", "f.sh:2:3: error: key: 'if'"},
-      {"for R in 1 2; do run $R; done", "f.sh:1:1: error: key: 'for'"},
-      {"run; [ x ] && run", "f.sh:1:6: error: key: '['"},
+      {"A=1\n  case $A in 1) run;; esac", "f.sh:2:15: error: key: ')'"},
+      {"function start { run; }", "f.sh:1:1: error: key: 'function'"},
       {"run `id`", "f.sh:1:5: error: key: '`'"},
       {"X=(1 2)\nrun $X", "f.sh:1:3: error: key: '('"},
       {"start() { run; }", "f.sh:1:6: error: key: '('"}};

@@ -126,8 +126,11 @@ Expansion take_expansion(std::string_view text, std::size_t& pos, const ShellVar
   return is_special ? unknown(rest.substr(0, 2)) : Expansion{.value = "$"};
 }
 
-constexpr std::array<std::string_view, 9> kControl = {"if",   "for",      "while", "until", "case",
-                                                      "test", "function", "[",     "[["};
+/// Words that open and close a block, and those between a block's parts.
+constexpr std::string_view kOpening = " if for while until ";
+constexpr std::string_view kClosing = " fi done ";
+constexpr std::string_view kBetween = " then else elif do ! ";
+constexpr std::string_view kRefused = " case function ";
 
 /// Goes through a text once.
 class Splitter {
@@ -285,25 +288,33 @@ class Splitter {
       after_or_ = after_or_ || after_or;
       return;
     }
-    const ShellWord first = command_.front();
-    if (std::find(kControl.begin(), kControl.end(), first.text) != kControl.end())
-      return refuse(first.where, first.text);
-    if (!remember_assignments(after_or)) commands_.push_back(std::move(command_));
+    const auto is_one_of = [this](std::string_view words) {
+      return !command_.empty() &&
+             words.find(" " + command_.front().text + " ") != std::string_view::npos;
+    };
+    while (is_one_of(kBetween)) command_.erase(command_.begin());
+    if (is_one_of(kRefused)) return refuse(command_.front().where, command_.front().text);
+    if (is_one_of(kClosing)) --blocks_;
+    const bool opens = is_one_of(kOpening);
+    const bool is_command = !command_.empty() && !opens && !is_one_of(kClosing);
+    if (is_command && !remember_assignments(after_or || blocks_ > 0))
+      commands_.push_back(std::move(command_));
+    if (opens) ++blocks_;
     command_.clear();
   }
 
-  /// `NAME=VALUE` alone, or after `export`, holds for later commands; whether one after `||` does
-  /// is not known. Returns whether the command is an assignment.
-  bool remember_assignments(bool after_or) {
+  /// `NAME=VALUE` alone, or after `export`, holds for later commands; whether one after `||` or in
+  /// a block does is not known (`unsure`). Returns whether the command is an assignment.
+  bool remember_assignments(bool unsure) {
     const bool exports = command_.front().text == "export";
     const auto assigns = [](const ShellWord& word) { return assigned_name(word.text) > 0; };
     if (!exports && !std::all_of(command_.begin(), command_.end(), assigns)) return false;
     for (const ShellWord& word : command_)
       if (const std::size_t n = assigned_name(word.text); n > 0) {
         const std::string name = word.text.substr(0, n);
-        variables_[name] = {.text = after_or ? "$" + name : word.text.substr(n + 1),
+        variables_[name] = {.text = unsure ? "$" + name : word.text.substr(n + 1),
                             .where = word.where,
-                            .unknown = after_or ? "$" + name : word.unknown};
+                            .unknown = unsure ? "$" + name : word.unknown};
       }
     return true;
   }
@@ -322,6 +333,7 @@ class Splitter {
   ShellCommand command_;
   ShellWord word_;
   bool in_word_ = false;
+  int blocks_ = 0;          ///< Open ones: `if`, `for`, `while`.
   bool after_or_ = false;   ///< `||` or a pipe stands before the command.
   bool skip_word_ = false;  ///< The next word is the target of a redirection.
 };
