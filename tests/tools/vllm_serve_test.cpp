@@ -208,6 +208,39 @@ TEST_F(VllmServe, TheEnvironmentCounts) {
   EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
+/// The fate of each variable, and the warnings.
+TEST_F(VllmServe, VariablesOfEnginesAreListedAndUnknownOnesAreSaid) {
+  load(
+      "    vllm_serve: |\n"
+      "      export VLLM_LOGGING_LEVEL=INFO VLLM_ATTENTION_BACKEND=FLASHINFER\n"
+      "      export VLLM_NIXL_ABORT_REQUEST_TIMEOUT=120 LMCACHE_CHUNK_SIZE=256\n"
+      "      VLLM_MAX_NUM_BATCHED_TOKEN=3 VLLM_MOE_DP_CHUNKSIZE=3 VLLM_NOBODY_KNOWS=1 "
+      "DYN_SYSTEM_PORT=1 DYN_KVBM_CPU_CACHE_GB=8 SGLANG_X=1 OTHER=1 vllm serve Qwen/Qwen3-32B\n");
+  std::string fates;
+  for (const KeyUse& use : diagnostics_.keys())
+    if (use.format == kServeFormat && use.path.find("[0].vllm_serve.") != std::string::npos &&
+        use.path.find('_', use.path.find("serve.")) != std::string::npos)
+      fates +=
+          use.path.substr(use.path.rfind('.') + 1) + ": " + std::string(fate_name(use.fate)) + "\n";
+  EXPECT_EQ(fates,
+            "VLLM_LOGGING_LEVEL: no effect\nVLLM_ATTENTION_BACKEND: approximated\n"
+            "VLLM_NIXL_ABORT_REQUEST_TIMEOUT: not modelled\nLMCACHE_CHUNK_SIZE: no effect\n"
+            "VLLM_MAX_NUM_BATCHED_TOKEN: no effect\nVLLM_MOE_DP_CHUNKSIZE: approximated\n"
+            "VLLM_NOBODY_KNOWS: not modelled\nDYN_SYSTEM_PORT: no effect\n"
+            "DYN_KVBM_CPU_CACHE_GB: not modelled\nSGLANG_X: no effect\n");
+  const std::string file = path("s.yaml");
+  const std::string key = " warning: cluster.pools[0].vllm_serve: ";
+  EXPECT_EQ(messages_of(diagnostics_),
+            file + ":8:14:" + key +
+                "VLLM_NIXL_ABORT_REQUEST_TIMEOUT is not modelled: it belongs to the whole cluster: "
+                "write cluster.transfer.lease\n" +
+                file + ":9:60:" + key +
+                "VLLM_NOBODY_KNOWS is not modelled: no variable of this name is known here\n" +
+                file + ":9:98:" + key +
+                "DYN_KVBM_CPU_CACHE_GB is not modelled: KV in Dynamo's block manager is left "
+                "out\n");
+}
+
 TEST_F(VllmServe, SlotsForAdaptersCountWhereTheyAreEnabled) {
   const auto adapters = [this](const std::string& flags) {
     return decided("    vllm_serve: vllm serve Qwen/Qwen3-8B " + flags + "\n");

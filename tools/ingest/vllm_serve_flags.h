@@ -64,6 +64,11 @@ void read_flag_words(const std::vector<ShellWord>& words, const std::string& key
 void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlags& flags,
                    Diagnostics& diagnostics);
 
+/// Lists what becomes of each variable that engines read, and warns of those that are not modelled
+/// or not known. Where a connector of LMCache is used, its reader says it of LMCACHE_*.
+void note_variables(const ShellVariables& variables, bool with_lmcache, const std::string& key_path,
+                    Diagnostics& diagnostics);
+
 /// Every flag, sorted by name.
 const std::vector<FlagRule>& all_flags();
 

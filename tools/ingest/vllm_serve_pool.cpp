@@ -434,6 +434,13 @@ class Filler {
       const auto at = start_.environment.find(name);
       return at == start_.environment.end() ? nullptr : &at->second;
     };
+    const auto is_of_lmcache = [&](const char* flag) {
+      const ServeFlag* given = find(flag);
+      return given != nullptr && lower_case(given->value.text).find("lmcache") != std::string::npos;
+    };
+    const bool lmcache =
+        is_of_lmcache("kv-transfer-config") || is_of_lmcache("kv-offloading-backend");
+    note_variables(start_.environment, lmcache, key_path_, diagnostics_);
     const ShellWord* v1 = value("VLLM_USE_V1");
     if (v1 != nullptr && v1->text == "0")
       diagnostics_.error(v1->where, key_path_,
