@@ -47,6 +47,11 @@ void describe(Describer& d, PoolConfig& c) {
         c.api_server);
   field(d, {"labels", "Labels as key=value, seen by the router's filters."}, c.labels);
   field(d,
+        {"assumed",
+         "Why the pool is a guess: `routesim init` writes it where it reads no servers. It is a "
+         "warning, and has no other effect."},
+        c.assumed);
+  field(d,
         {"vllm_serve",
          "How the servers are started, for every key above that is not written: a command line of "
          "`vllm serve` (or its words, or its flags as a map), or the path of a file with its "

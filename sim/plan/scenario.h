@@ -44,6 +44,7 @@ struct PoolConfig {
   EngineConfig engine;
   ApiServerConfig api_server;
   std::vector<std::string> labels;  ///< `key=value`, as the router's filters see them.
+  Document assumed;                 ///< Why there is this pool; readers make a warning of it.
   /// How the servers are started. Readers turn it into the keys above, so it is empty by then.
   Document vllm_serve;
 };

@@ -302,7 +302,8 @@ TEST_F(Init, AResultNamesTheModelAndNothingInventedIsMeasured) {
   write("r.json", kBenchResult);
   const Result alone = init({"r.json"});
   ASSERT_EQ(alone.code, ExitCode::kSuccess) << alone.errors;
-  EXPECT_NE(scenario().find("    replicas: 4   # assumed: no file starts servers\n"),
+  EXPECT_NE(scenario().find("    assumed: no file starts servers\n"
+                            "    replicas: 4   # assumed: no file starts servers\n"),
             std::string::npos);
   EXPECT_NE(scenario().find("    model: Qwen/Qwen3-8B   # assumed: the load names it\n"),
             std::string::npos);
@@ -402,6 +403,167 @@ TEST_F(Init, ResultsAndTheReplacedScenarioAreNoInputs) {
     EXPECT_EQ(init({file}, {"--force"}).errors,
               file + ":1:1: error: is a " + kind +
                   ", not a configuration of a router\n  hint: " + "routesim " + command + "\n");
+  }
+}
+
+/// A worker of Dynamo beside its frontend.
+std::string graph(const std::string& module) {
+  return "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: quay}\n"
+         "spec:\n  services:\n    Frontend:\n      componentType: frontend\n"
+         "      extraPodSpec: {mainContainer: {command: [python3, -m, dynamo.frontend], "
+         "args: [--router-mode, kv]}}\n"
+         "    Worker:\n      componentType: worker\n      replicas: 5\n"
+         "      resources: {limits: {gpu: \"2\"}}\n"
+         "      extraPodSpec: {mainContainer: {command: [python3, -m, " +
+         module + "], args: [--model, Qwen/Qwen3-8B, --tp-size, \"2\"]}}\n";
+}
+
+TEST_F(Init, ServersThatAreNotReadAreAssumedWithAWarningWhereverTheScenarioIsUsed) {
+  write("graph.yaml", graph("dynamo.sglang"));
+  const Result made = init({"graph.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  const std::string warning =
+      "scenario.yaml:17:14: warning: cluster.pools[0].assumed: the servers are assumed: Worker "
+      "starts SGLang, which is not simulated\n"
+      "  hint: write the pool that you have, and leave this key out\n";
+  EXPECT_NE(scenario().find("  - name: Worker   # assumed: starts SGLang, which is not simulated\n"
+                            "    assumed: Worker starts SGLang, which is not simulated\n"
+                            "    replicas: 5   # assumed: "),
+            std::string::npos)
+      << scenario();
+  EXPECT_NE(scenario().find("    model: Qwen/Qwen3-8B   # assumed: the servers name it\n"
+                            "    tensor_parallel: 2   # assumed: the servers say it\n"),
+            std::string::npos);
+  EXPECT_NE(made.errors.find(warning), std::string::npos) << made.errors;
+  for (const char* command : {"check", "explain", "run"}) {
+    const Result used = run({command, path("scenario.yaml")});
+    EXPECT_EQ(used.code, ExitCode::kSuccess) << command << used.errors;
+    EXPECT_NE((used.errors + used.out).find("the servers are assumed: Worker starts SGLang"),
+              std::string::npos)
+        << command << used.errors;
+  }
+  // Those of vLLM are read: nothing is assumed about them.
+  write("vllm.yaml",
+        "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\n"
+        "metadata: {name: quay}\nspec:\n  components:\n  - name: Worker\n"
+        "    replicas: 5\n    podTemplate: {spec: {containers: [{name: main, command: "
+        "[python3, -m, dynamo.vllm], args: [--model, Qwen/Qwen3-8B]}]}}\n");
+  const Result read = init({"vllm.yaml"}, {"--force"});
+  ASSERT_EQ(read.code, ExitCode::kSuccess) << read.errors;
+  EXPECT_EQ(read.errors.find("the servers are assumed"), std::string::npos) << read.errors;
+  EXPECT_EQ(origin("cluster.pools[0].replicas"), "cluster.pools[0].replicas 5 vllm.yaml:7:15");
+}
+
+TEST_F(Init, ServersOfAnotherEngineAloneAreAnErrorThatBeginsThePool) {
+  write("sglang.yaml",
+        "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: skiff}\nspec:\n"
+        "  replicas: 2\n  template: {spec: {containers: [{name: server, command: "
+        "[python3, -m, sglang.launch_server], args: [--model-path, Qwen/Qwen3-8B, "
+        "--tp, \"2\"]}]}}\n");
+  const std::string said =
+      "sglang.yaml:6:34: error: starts SGLang, which is not simulated\n"
+      "  hint: write the pool by hand, to begin with: {name: skiff, replicas: 2, model: "
+      "Qwen/Qwen3-8B, tensor_parallel: 2}\n";
+  EXPECT_EQ(init({"sglang.yaml"}).errors, said);
+  write("s.yaml",
+        "name: s\nworkload: {groups: {requests: 1, rate: 1}}\n"
+        "cluster: {pools: [{accelerator: H100-SXM, vllm_serve: sglang.yaml}]}\n");
+  EXPECT_NE(run({"run", path("s.yaml")})
+                .errors.find("cluster.pools[0].vllm_serve: starts SGLang, which is not simulated"),
+            std::string::npos);
+  write("other.yaml",
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\n---\n"
+        "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s}\n");
+  EXPECT_TRUE(
+      init({"other.yaml"})
+          .errors.starts_with("other.yaml: error: is nothing that a scenario can be written "
+                              "from (it holds HTTPRoute, ScaledObject)\n"));
+}
+
+TEST_F(Init, AProfileOfAnotherDeviceIsRefused) {
+  const auto model = [](const std::string& profile) {
+    return "apiVersion: kubeai.org/v1\nkind: Model\nmetadata: {name: skiff}\nspec:\n"
+           "  url: hf://Qwen/Qwen3-0.6B\n  engine: VLLM\n  resourceProfile: " +
+           profile + "\n  minReplicas: 2\n";
+  };
+  for (const char* profile : {"cpu:6", "google-tpu-v5e-1x1:1", "intel-gaudi2:1", "aws-neuron:2"}) {
+    write("model.yaml", model(profile));
+    EXPECT_TRUE(init({"model.yaml"}, {"--force"})
+                    .errors.starts_with("model.yaml:7:20: error: asks for " + std::string(profile) +
+                                        ", and no file names an accelerator"))
+        << profile;
+  }
+  for (const auto& [profile, accelerator] :
+       std::vector<std::pair<std::string, std::string>>{{"nvidia-gpu-h100:1", "H100-SXM"},
+                                                        {"nvidia-gpu-own:1", "H100-SXM"},
+                                                        {"amd-gpu-own:1", "MI300X"}}) {
+    write("model.yaml", model(profile));
+    ASSERT_EQ(init({"model.yaml"}, {"--force"}).code, ExitCode::kSuccess) << profile;
+    EXPECT_TRUE(origin("cluster.pools[0].accelerator").find(" " + accelerator + " ") !=
+                std::string::npos)
+        << origin("cluster.pools[0].accelerator");
+  }
+}
+
+// llm-d/llm-d-benchmark, config/scenarios/cicd: the list `scenario` is no key of a study then.
+TEST_F(Init, AScenarioOfABenchmarkWithoutARouterIsItsServers) {
+  write("stack.yaml",
+        "scenario:\n- name: lagoon\n  common: {model: {huggingfaceId: Qwen/Qwen3-8B}}\n"
+        "  modelservice: {decode: {enabled: true, replicas: 3}}\n");
+  const Result made = init({"stack.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_EQ(origin("cluster.pools[0].replicas"), "cluster.pools[0].replicas 3 stack.yaml:4:52");
+}
+
+TEST_F(Init, ADeviceIsReadToItsLimitOnly) {
+  write("kustomization.yaml", "resources: [/dev/zero]\n");
+  EXPECT_NE(run({"init", path(".")}).errors.find("/dev/zero is larger than the limit of 16 MiB"),
+            std::string::npos);
+  const auto said = [&](const std::string& lines) {
+    write("s.yaml", "name: s\n" + lines);
+    return run({"check", path("s.yaml")}).errors;
+  };
+  const std::string pool = "cluster: {pools: [{accelerator: H100-SXM, model: Qwen3-8B}]}\n";
+  const std::string load = "workload: {groups: {requests: 1, rate: 1}}\n";
+  EXPECT_NE(said(load + pool + "routing: {config: /dev/zero}\n")
+                .find("routing.config: /dev/zero is larger than the limit of 16 MiB"),
+            std::string::npos);
+  EXPECT_NE(said(load + "cluster: {pools: [{accelerator: H100-SXM, vllm_serve: "
+                        "{config: /dev/zero, model: Qwen3-8B}}]}\n")
+                .find("s.yaml:3:56: error: cluster.pools[0].vllm_serve: names a second file, which "
+                      "vLLM does not read"),
+            std::string::npos);
+  EXPECT_NE(said("workload: {trace: {file: /dev/zero, format: mooncake}}\n" + pool)
+                .find("/dev/zero is a device, and the file is read more than once"),
+            std::string::npos);
+}
+
+TEST_F(Init, AManifestWhosePathHasABlankIsAManifest) {
+  write("my servers/the deployment.yaml", deployment());
+  const Result made = init({"my servers/the deployment.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_EQ(origin("cluster.pools[0].replicas"),
+            "cluster.pools[0].replicas 2 my servers/the deployment.yaml:5:13");
+}
+
+TEST_F(Init, NoInputIsReplacedByForce) {
+  write("deployment.yaml", deployment());
+  write("k8s/kustomization.yaml", "resources: [deployment.yaml]\n");
+  write("k8s/deployment.yaml", deployment());
+  std::filesystem::create_symlink(path("deployment.yaml"), path("link.yaml"));
+  std::filesystem::create_symlink(path("k8s/deployment.yaml"), path("resource.yaml"));
+  for (const auto& [input, output, named] : std::vector<std::array<std::string, 3>>{
+           {"deployment.yaml", "deployment.yaml", "deployment.yaml"},
+           {"deployment.yaml", "link.yaml", "deployment.yaml"},
+           {"k8s", "resource.yaml", "k8s/deployment.yaml"},
+           {"k8s", "k8s/kustomization.yaml", "k8s/kustomization.yaml"}}) {
+    const Result made = run({"init", path(input), "-o", path(output), "--force"});
+    EXPECT_EQ(made.code, ExitCode::kInvalid) << output;
+    EXPECT_NE(made.errors.find("cannot write " + output + ": it would replace " + named +
+                               ", which the scenario reads"),
+              std::string::npos)
+        << made.errors;
+    EXPECT_EQ(run({"init", path("deployment.yaml"), "-o", "-"}).code, ExitCode::kSuccess);
   }
 }
 

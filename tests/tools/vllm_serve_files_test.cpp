@@ -20,6 +20,7 @@ std::string starts(const std::string& text) {
   std::string out;
   for (const ServerStart& start : starts_in_tree(root, "key", d)) {
     out += start.name + "/" + start.role;
+    if (!start.unread.empty()) out += " " + start.unread;
     if (start.replicas != nullptr) out += " x" + start.replicas->text();
     out += ":";
     for (const auto& flag : start.flags) out += " " + flag.key + "=" + flag.value->text();
@@ -206,7 +207,9 @@ kind: Model
 metadata: {name: other}
 spec: {url: "ollama://a", engine: OLlama}
 )"),
-            "llama/ x2: model=a/b | --max-model-len=4096\n");
+            "llama/ x2: model=a/b | --max-model-len=4096\n"
+            "f.yaml:7:1: warning: key: other is of kind Model, whose servers are not read\n"
+            "  hint: write the pool by hand, to begin with: {name: other}\n");
 }
 
 TEST(ServeFiles, TheProductionStacksChartDecidesOnPrefixCaching) {
@@ -235,10 +238,10 @@ services:
             "m/: vllm/vllm-openai:v1 |\n");
 }
 
-TEST(ServeFiles, OtherServersArePassedOver) {
+TEST(ServeFiles, OtherServersAreNamedAndSidecarsPassedOver) {
   EXPECT_EQ(starts("spec: {containers: [{name: s, command: [python3, -m, sglang.launch_server], "
                    "args: [--model-path, a/b]}]}"),
-            "");
+            "s/ starts SGLang, which is not simulated: model=a/b |\n");
   EXPECT_EQ(starts("spec: {containers: [{name: s, args: [--port=8000, --vllm-port=8200]}]}"), "");
   EXPECT_EQ(starts("a: [1, {b: null}]\nargs: 5\nenv: x\ncontainers: {}\nmodelSpec: [1]\n"), "");
 }
@@ -306,6 +309,246 @@ TEST_F(ServeManifest, RoleOrNameChooseTheServer) {
       messages_of(diagnostics_).find("starts several servers: ms-prefill (prefill), ms-decode"),
       std::string::npos)
       << messages_of(diagnostics_);
+}
+
+// kserve/kserve, docs/samples/llmisvc: the controller writes the command.
+TEST(ServeFiles, AServiceOfKServeIsItsServersWithTheFlagsOfItsController) {
+  EXPECT_EQ(starts(R"(
+apiVersion: serving.kserve.io/v1alpha2
+kind: LLMInferenceService
+metadata: {name: tern}
+spec:
+  model: {uri: "hf://Qwen/Qwen3-8B", name: tern-chat, lora: {adapters: [], maxAdapters: 4}}
+  replicas: 3
+  parallelism: {tensor: 2, expert: true}
+  kvCacheOffloading: {cpu: 10Gi}
+  router: {scheduler: {template: {containers: [{name: main, image: x/epp, args: [--v=2]}]}}}
+  template:
+    containers:
+    - name: main
+      image: vllm/vllm-openai:v0.19.1
+      args: [--block-size, "64"]
+      env: [{name: VLLM_ADDITIONAL_ARGS, value: "--max-model-len 8k --enforce-eager"}]
+)"),
+            "tern/ x3: model=Qwen/Qwen3-8B enable-lora=true max-loras=4 tensor-parallel-size=2 "
+            "enable-expert-parallel=true kv-offloading-size=10 vllm/vllm-openai:v0.19.1 | "
+            "--block-size 64 --max-model-len 8k --enforce-eager\n");
+}
+
+TEST(ServeFiles, PrefillAndConfigurationsOfKServe) {
+  const std::string service = R"(
+kind: LLMInferenceService
+metadata: {name: tern}
+spec:
+  model: {uri: "pvc://disk/weights", name: Qwen/Qwen3-8B}
+  baseRefs: [{name: shared}]
+  prefill:
+    replicas: 2
+    template: {containers: [{name: main, env: [{name: VLLM_ADDITIONAL_ARGS, value: -tp 2}]}]}
+)";
+  EXPECT_EQ(starts(service + R"(---
+kind: LLMInferenceServiceConfig
+metadata: {name: shared}
+spec: {replicas: 5, template: {containers: [{name: main, args: [--block-size=32]}]}}
+)"),
+            "tern/decode x5: model=Qwen/Qwen3-8B | --block-size=32\n"
+            "tern-prefill/prefill x2: model=Qwen/Qwen3-8B | -tp 2\n");
+  const std::string alone = starts(service);
+  EXPECT_NE(alone.find("f.yaml:6:14: warning: key: names a configuration that this file does not "
+                       "hold, so its settings are not known (got 'shared')"),
+            std::string::npos)
+      << alone;
+}
+
+// llm-d/llm-d-benchmark, config/scenarios: defaults come from config/templates.
+TEST(ServeFiles, AStackOfABenchmarkIsItsModelServers) {
+  const std::string stack = R"(
+scenario:
+- name: lagoon
+  common:
+    model: {name: Qwen/Qwen3-8B, huggingfaceId: Qwen/Qwen3-8B, maxModelLen: 4096, blockSize: 32}
+    vllmCommon: {flags: {enforceEager: false}}
+    images: {vllm: {repository: vllm/vllm-openai, tag: v0.19.1}}
+  modelservice:
+    decode:
+      replicas: 6
+      parallelism: {tensor: 2}
+      vllm: {additionalFlags: ["--max-num-seqs 64"]}
+    prefill:
+      enabled: true
+      replicas: 2
+      vllm:
+        customCommand: |
+          ${accelerator.runtimePreamble}
+          vllm serve /model-cache/$MODEL_PATH --served-model-name $MODEL_NAME \
+            --block-size $VLLM_BLOCK_SIZE ${accelerator.dtypeArgs} --max-num-seq $VLLM_MAX_NUM_SEQ
+)";
+  EXPECT_EQ(starts(stack),
+            "lagoon/prefill x2: vllm/vllm-openai:v0.19.1 | /model-cache/model "
+            "--served-model-name Qwen/Qwen3-8B --block-size 32 --max-num-seq 256\n"
+            "lagoon/decode x6: model=Qwen/Qwen3-8B block-size=32 max-model-len=4096 "
+            "gpu-memory-utilization=0.95 tensor-parallel-size=2 vllm/vllm-openai:v0.19.1 | "
+            "--max-num-seqs 64\n");
+  EXPECT_NE(starts(stack + "- name: second\n").find("f.yaml:21:3: error: key: is one stack more"),
+            std::string::npos);
+  EXPECT_EQ(starts("scenario: [{name: a, kustomize: {enabled: true}}]\n"),
+            "a/ is deployed by kustomize, so that its servers are not in this file: |\n");
+}
+
+// ai-dynamo/dynamo, recipes: both versions of the graph.
+TEST(ServeFiles, WorkersOfDynamoAreServers) {
+  EXPECT_EQ(starts(R"(
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: quay}
+spec:
+  services:
+    Frontend:
+      componentType: frontend
+      replicas: 1
+      extraPodSpec: {mainContainer: {command: [python3, -m, dynamo.frontend]}}
+    First:
+      componentType: worker
+      subComponentType: prefill
+      replicas: 3
+      resources: {limits: {gpu: "1"}}
+      envs: [{name: SIZE, value: "64"}]
+      extraPodSpec:
+        mainContainer:
+          command: [python3, -m, dynamo.vllm]
+          args: [--model, Qwen/Qwen3-8B, --is-prefill-worker, --block-size, $(SIZE)]
+    Second:
+      componentType: worker
+      replicas: 1
+      extraPodSpec:
+        mainContainer:
+          command: [bash, -lc]
+          args: ["python3 -m dynamo.vllm --model Qwen/Qwen3-8B --disaggregation-mode decode -tp 2"]
+)"),
+            "First/prefill x3: | --model Qwen/Qwen3-8B --is-prefill-worker --block-size 64\n"
+            "Second/decode x1: | --model Qwen/Qwen3-8B --disaggregation-mode decode -tp 2\n");
+  EXPECT_EQ(starts(R"(
+apiVersion: nvidia.com/v1beta1
+kind: DynamoGraphDeployment
+metadata: {name: quay}
+spec:
+  env: [{name: MODEL, value: Qwen/Qwen3-8B}]
+  components:
+  - name: Frontend
+    type: frontend
+    podTemplate: {spec: {containers: [{name: main, command: [python3, -m, dynamo.frontend]}]}}
+  - name: Workers
+    type: decode
+    replicas: 5
+    podTemplate:
+      spec:
+        containers:
+        - {name: main, command: [python3, -m, dynamo.vllm], args: [--model, $(MODEL)]}
+)"),
+            "Workers/decode x5: | --model Qwen/Qwen3-8B\n");
+}
+
+TEST(ServeFiles, EveryMultiplierOfReplicasCounts) {
+  const auto pods = [](const std::string& name, const std::string& replicas) {
+    return "kind: Deployment\nmetadata: {name: " + name + "}\nspec: {" + replicas +
+           "template: {spec: {containers: [{name: c, args: [vllm, serve, m]}]}}}\n---\n";
+  };
+  const auto set = [](const std::string& kind, const std::string& copies) {
+    return "kind: " + kind + "\nmetadata: {name: s}\nspec:\n  " + copies +
+           "\n  template: {spec: {roles: [{name: a, replicas: 2, template: {spec: {containers: "
+           "[{name: c, args: [vllm, serve, m]}]}}}]}}\n";
+  };
+  EXPECT_EQ(starts(set("DisaggregatedSet", "slices: 3")), "a/ x6: | m\n");
+  EXPECT_EQ(starts(set("StormService", "replicas: 4")), "a/ x8: | m\n");
+  // kubernetes-sigs/lws, DisaggregatedSetRoleScaler: SET-ROLE is what an autoscaler scales.
+  const std::string external =
+      "kind: DisaggregatedSet\nmetadata: {name: s}\nspec: {roles: [{name: a, scaling: {mode: "
+      "External}, spec: {replicas: 9, leaderWorkerTemplate: {workerTemplate: {spec: {containers: "
+      "[{name: c, args: [vllm, serve, m]}]}}}}}]}\n";
+  EXPECT_EQ(starts(external), "a/ x1: | m\n");
+  EXPECT_EQ(starts(external + "---\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\n"
+                              "spec: {scaleTargetRef: {name: s-a}, minReplicas: 4}\n"),
+            "a/ x4: | m\n");
+  const std::string scalers =
+      "kind: HorizontalPodAutoscaler\nmetadata: {name: x}\n"
+      "spec: {scaleTargetRef: {name: web}, minReplicas: 4, maxReplicas: 9}\n---\n"
+      "kind: ScaledObject\nmetadata: {name: y}\n"
+      "spec: {scaleTargetRef: {name: none}, minReplicaCount: 2}\n";
+  EXPECT_EQ(starts(pods("web", "replicas: 2, ") + pods("big", "replicas: 9, ") + pods("none", "") +
+                   scalers),
+            "web/ x4: | m\nbig/ x9: | m\nnone/ x2: | m\n");
+  EXPECT_EQ(
+      starts("decode: {replicas: 1, autoscaling: {enabled: true, minReplicas: 3}, containers: "
+             "[{name: c, args: [vllm, serve, m]}]}\n"),
+      "decode/decode x3: | m\n");
+}
+
+TEST(ServeFiles, OtherEnginesAreNamedWithWhatTheirFlagsSay) {
+  const auto pod = [](const std::string& name, const std::string& container) {
+    return "kind: Deployment\nmetadata: {name: " + name +
+           "}\nspec: {replicas: 2, template: {spec: {containers: [{name: c, " + container +
+           "}]}}}\n---\n";
+  };
+  EXPECT_EQ(
+      starts(pod("a",
+                 "command: [python3, -m, sglang.launch_server], args: [--model-path, "
+                 "Qwen/Qwen3-8B, --tp=2]") +
+             pod("b", "command: [sh, -c, 'if x; then trtllm-serve serve m/x --tp_size 4; fi']") +
+             pod("c", "image: 'lmsysorg/sglang:v0.5', args: [x]")),
+      "a/ starts SGLang, which is not simulated x2: model=Qwen/Qwen3-8B tp=2 |\n"
+      "b/ starts TensorRT-LLM, which is not simulated x2: model=m/x tp=4 |\n"
+      "c/ starts SGLang, which is not simulated x2: lmsysorg/sglang:v0.5 |\n");
+  EXPECT_EQ(starts(pod("d", "command: [./go], resources: {limits: {nvidia.com/gpu: 1}}")),
+            "d/ asks for nvidia.com/gpu and starts no program that is known x2: |\n");
+  EXPECT_EQ(starts(pod("d", "command: [./go]")), "");
+  EXPECT_EQ(starts("kind: RayService\nmetadata: {name: r}\nspec: {serveConfigV2: x}\n"),
+            "r/ is of kind RayService, whose servers are not read: |\n");
+  // Beside servers that are read, the others are warnings.
+  EXPECT_EQ(starts(pod("a", "args: [vllm, serve, m]") + pod("b", "args: [ollama, serve]")),
+            "a/ x2: | m\n"
+            "f.yaml:7:52: warning: key: b starts Ollama, which is not simulated\n"
+            "  hint: write the pool by hand, to begin with: {name: b, replicas: 2}\n");
+}
+
+// vllm-project/aibrix, samples/deepseek-r1: Ray's workers have the image of the head. Dynamo's
+// frontend may have that of an engine, and llm-d renders prompts with vLLM's image.
+TEST(ServeFiles, ProgramsBesideEnginesAreNoServers) {
+  const auto pod = [](const std::string& name, const std::string& container) {
+    return "kind: Deployment\nmetadata: {name: " + name +
+           "}\nspec: {template: {spec: {containers: [{name: c, " + container + "}]}}}\n---\n";
+  };
+  EXPECT_EQ(starts(pod("head", "image: vllm/vllm-openai, command: [sh, -c, 'x; vllm serve m']") +
+                   pod("ray", "image: vllm/vllm-openai, command: [sh, -c, $RAY_START_CMD]") +
+                   pod("render", "image: vllm/vllm-openai-cpu, command: [vllm, launch, render]") +
+                   pod("front",
+                       "image: nvcr.io/x/sglang-runtime, command: [python3, -m, "
+                       "dynamo.frontend]")),
+            "head/: vllm/vllm-openai | m\n");
+}
+
+TEST(ServeFiles, AVariableOfDynamoSaysTheRole) {
+  EXPECT_EQ(starts("kind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: "
+                   "[{name: c, args: [python3, -m, dynamo.vllm, --model, m], env: [{name: "
+                   "DYN_VLLM_DISAGGREGATION_MODE, value: prefill}]}]}}}\n"),
+            "a/prefill: | --model m\n");
+}
+
+// vllm-project/recipes: a strategy and a number of GPUs are chosen on its page.
+TEST(ServeFiles, ARecipeIsNamedWithItsModel) {
+  EXPECT_EQ(starts("model: {model_id: Qwen/Qwen3-8B}\nvariants: {default: {extra_args: "
+                   "[--tensor-parallel-size, '8']}}\ncompatible_strategies: [single_node_tp]\n"),
+            "/ is a recipe, which leaves the deployment open: model=Qwen/Qwen3-8B tp=8 |\n");
+}
+
+TEST(ServeFiles, MoreThanAThousandServersAreRefused) {
+  std::string list = "items:\n";
+  for (int i = 0; i < 1002; ++i)
+    list += "- {kind: Pod, spec: {containers: [{name: c, args: [vllm, serve, m]}]}}\n";
+  const std::string found = starts(list);
+  EXPECT_NE(found.find("f.yaml:1002:52: error: key: is a server more than the 1000 that are read\n"
+                       "  hint: name a file or a folder of fewer"),
+            std::string::npos)
+      << found.substr(found.find("f.yaml"));
 }
 
 /// The routing of a scenario whose only pool is started as `file` says, or what is wrong with it.

@@ -62,6 +62,11 @@ ExitCode run_init(Options& options, Console& console) {
   InitRequest request{.paths = options.positionals(), .output = path, .name = options.get("name")};
   if (request.paths.empty()) request.paths = {"."};
   const auto [made, found] = best_attempt(request);
+  for (const std::string& input : made.reads)
+    if (!is_stdout && std::filesystem::equivalent(input, path, unreadable))
+      options.fail("cannot write " + printable(path, 200) + ": it would replace " +
+                   printable(input, 200) + ", which the scenario reads");
+  if (!options.ok()) return refuse(options, console);
   console.complain(tidy(found));
   if (found.has_errors()) return ExitCode::kInvalid;
   if (is_stdout)

@@ -102,6 +102,18 @@ bool is_kubernetes_object(const ConfigNode& node) {
   return kind != nullptr && kind->value->is_scalar() && node.find("apiVersion") != nullptr;
 }
 
+std::string kinds_held(const ConfigNode& root) {
+  std::string kinds;
+  const ConfigNode* items = root.child("items");
+  for (const Ptr& object : items != nullptr ? items->items() : std::vector<Ptr>())
+    if (const ConfigNode* kind = object->child("kind");
+        kind != nullptr &&
+        (", " + kinds + ",").find(", " + kind->text() + ",") == std::string::npos)
+      kinds += (kinds.empty() ? "" : ", ") + printable(kind->text());
+  if (items == nullptr && is_kubernetes_object(root)) kinds = printable(root.child("kind")->text());
+  return kinds.empty() ? kinds : " (it holds " + kinds + ")";
+}
+
 FoundDocument find_in_objects(const ConfigNode::Ptr& root, const DocumentSearch& search) {
   Search walk(search);
   walk.visit(root, "");

@@ -36,6 +36,9 @@ struct FoundDocument {
 /// Whether the map is a Kubernetes object: it has `apiVersion` and `kind`.
 bool is_kubernetes_object(const ConfigNode& node);
 
+/// ` (it holds Service, HTTPRoute)`, for an object or a list; empty for other files.
+std::string kinds_held(const ConfigNode& root);
+
 /// Looks for the document in one object, or in the items of a `kind: List`.
 FoundDocument find_in_objects(const ConfigNode::Ptr& root, const DocumentSearch& search);
 

@@ -95,141 +95,103 @@ namespace {
 using enum Fate;
 
 constexpr std::string_view kPods = "it is about running the router, not about its decisions";
-constexpr std::string_view kServers = "the servers are the scenario's";
-constexpr std::string_view kGateway = "it is about the gateway before the router";
-constexpr std::string_view kObserved = "it is about metrics and traces of the router itself";
-constexpr std::string_view kOneModel = "the predictor here has no such setting";
 constexpr std::string_view kAtOnce = "predictions take no time here, and samples arrive at once";
-constexpr std::string_view kScrape = "metrics reach the router as routing.scrape_interval says";
 
-constexpr std::array kRouterRules = {
-    KeyRule{"**", kNoEffect, kPods},
-    KeyRule{"inferenceExtension.image.tag"},
-    KeyRule{"inferenceExtension.image.name"},
-    KeyRule{"inferenceExtension.image.repository"},
-    KeyRule{"inferenceExtension.replicas"},
-    KeyRule{"**.epp.image.tag"},
-    KeyRule{"**.epp.image.name"},
-    KeyRule{"**.epp.image.repository"},
-    KeyRule{"**.epp.replicas"},
-    KeyRule{"**.pluginsConfigFile"},
-    KeyRule{"**.flags.ha-enable-leader-election"},
-    KeyRule{"**.flags.ha-enable-leader-election=false"},
-    KeyRule{"**.flags.refresh-metrics-interval", kApproximated, kScrape},
-    KeyRule{"**.flags.metrics-staleness-threshold", kNotModelled,
-            "metrics of a server never go stale here"},
-    KeyRule{"**.latencyPredictor.enabled"},
-    KeyRule{"inferenceExtension.latencyPredictor.enabled", kApproximated,
-            "a predictor is there where a document declares predicted-latency-producer; the "
-            "plugins of this chart are not switched"},
-    KeyRule{"**.latencyPredictor.**", kNoEffect, kPods},
-    KeyRule{"**.latencyPredictor.trainingServer.config.*", kNotModelled, kOneModel},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TTFT_MODEL_PATH", kNoEffect, kPods},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TPOT_MODEL_PATH", kNoEffect, kPods},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TTFT_SCALER_PATH", kNoEffect, kPods},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TPOT_SCALER_PATH", kNoEffect, kPods},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_RETRAINING_INTERVAL_SEC"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MIN_SAMPLES_FOR_RETRAIN_FRESH"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MIN_SAMPLES_FOR_ENSEMBLE_SPLIT"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MAX_TRAINING_DATA_SIZE_PER_BUCKET"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TEST_TRAIN_RATIO"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_OBJECTIVE_TYPE"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_QUANTILE_ALPHA"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MIN_SAMPLES_FOR_RETRAIN", kNoEffect,
-            "without stored models LATENCY_MIN_SAMPLES_FOR_RETRAIN_FRESH counts"},
-    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MODEL_TYPE", kApproximated,
-            "a Bayesian ridge regression learns, whatever the type"},
-    KeyRule{"**.latencyPredictor.predictionServers.config.MODEL_SYNC_INTERVAL_SEC"},
-    KeyRule{"**.latencyPredictor.predictionServers.config.LATENCY_MODEL_TYPE", kApproximated,
-            "a Bayesian ridge regression learns, whatever the type"},
-    KeyRule{"**.latencyPredictor.predictionServers.count", kNotModelled, kAtOnce},
-    KeyRule{"**.latencyPredictor.predictionServers.config.UVICORN_WORKERS", kNotModelled, kAtOnce},
-    KeyRule{"**.latencyPredictor.eppEnv.*", kNotModelled, kAtOnce},
-    KeyRule{"**.monitoring.**", kNoEffect, kObserved},
-    KeyRule{"**.tracing.**", kNoEffect, kObserved},
-    KeyRule{"inferencePool.**", kNoEffect, kServers},
-    KeyRule{"inferenceObjectives.**", kNotModelled, "requests have no objectives of their own"},
-    KeyRule{"provider.**", kNoEffect, kGateway},
-    KeyRule{"istio.**", kNoEffect, kGateway},
-    KeyRule{"gateway.**", kNoEffect, kGateway},
-    KeyRule{"httpRoute.**", kNoEffect, kGateway},
-    KeyRule{"experimentalHttpRoute.**", kNoEffect, kGateway},
+constexpr KeyGroup kRouterGroups[] = {
+    {kNoEffect, kPods, "", "** **.latencyPredictor.**"},
+    {kUsed, "", "",
+     "inferenceExtension.image.tag inferenceExtension.image.name "
+     "inferenceExtension.image.repository inferenceExtension.replicas **.epp.image.tag "
+     "**.epp.image.name **.epp.image.repository **.epp.replicas **.pluginsConfigFile "
+     "**.flags.ha-enable-leader-election **.flags.ha-enable-leader-election=false "
+     "**.latencyPredictor.enabled"},
+    {kApproximated, "metrics reach the router as routing.scrape_interval says", "",
+     "**.flags.refresh-metrics-interval"},
+    {kNotModelled, "metrics of a server never go stale here", "",
+     "**.flags.metrics-staleness-threshold"},
+    {kApproximated,
+     "a predictor is there where a document declares predicted-latency-producer; the "
+     "plugins of this chart are not switched",
+     "", "inferenceExtension.latencyPredictor.enabled"},
+    {kNotModelled, "the predictor here has no such setting",
+     "**.latencyPredictor.trainingServer.config", "*"},
+    {kNoEffect, kPods, "**.latencyPredictor.trainingServer.config",
+     "LATENCY_TTFT_MODEL_PATH LATENCY_TPOT_MODEL_PATH LATENCY_TTFT_SCALER_PATH "
+     "LATENCY_TPOT_SCALER_PATH"},
+    {kUsed, "", "**.latencyPredictor.trainingServer.config",
+     "LATENCY_RETRAINING_INTERVAL_SEC LATENCY_MIN_SAMPLES_FOR_RETRAIN_FRESH "
+     "LATENCY_MIN_SAMPLES_FOR_ENSEMBLE_SPLIT LATENCY_MAX_TRAINING_DATA_SIZE_PER_BUCKET "
+     "LATENCY_TEST_TRAIN_RATIO LATENCY_OBJECTIVE_TYPE LATENCY_QUANTILE_ALPHA"},
+    {kNoEffect, "without stored models LATENCY_MIN_SAMPLES_FOR_RETRAIN_FRESH counts",
+     "**.latencyPredictor.trainingServer.config", "LATENCY_MIN_SAMPLES_FOR_RETRAIN"},
+    {kApproximated, "a Bayesian ridge regression learns, whatever the type",
+     "**.latencyPredictor.trainingServer.config", "LATENCY_MODEL_TYPE"},
+    {kUsed, "", "**.latencyPredictor.predictionServers", "config.MODEL_SYNC_INTERVAL_SEC"},
+    {kApproximated, "a Bayesian ridge regression learns, whatever the type",
+     "**.latencyPredictor.predictionServers", "config.LATENCY_MODEL_TYPE"},
+    {kNotModelled, kAtOnce, "**.latencyPredictor.predictionServers",
+     "count config.UVICORN_WORKERS"},
+    {kNotModelled, kAtOnce, "", "**.latencyPredictor.eppEnv.*"},
+    {kNoEffect, "it is about metrics and traces of the router itself", "",
+     "**.monitoring.** **.tracing.**"},
+    {kNoEffect, "the servers are the scenario's", "", "inferencePool.**"},
+    {kNotModelled, "requests have no objectives of their own", "", "inferenceObjectives.**"},
+    {kNoEffect, "it is about the gateway before the router", "",
+     "provider.** istio.** gateway.** httpRoute.** experimentalHttpRoute.**"},
 };
-
-constexpr KeyTable kRouterTable = {
-    .format = "router values",
-    .source = "charts of llm-d-router, gateway-api-inference-extension and Heimdall",
-    .rules = kRouterRules};
 
 constexpr std::string_view kAround = "it is about running the pod, not about how it serves";
-constexpr std::string_view kStarts = "the simulation begins with servers that are ready";
 constexpr std::string_view kFixedFleet = "the fleet does not change during a run";
 
-constexpr std::array kServerRules = {
-    KeyRule{"**", kNoEffect, kAround},
-    KeyRule{"**.name"},
-    KeyRule{"**.image"},
-    KeyRule{"**.image.tag"},
-    KeyRule{"**.image.repository"},
-    KeyRule{"**.command"},
-    KeyRule{"**.args"},
-    KeyRule{"**.entrypoint"},
-    KeyRule{"**.env[].name"},
-    KeyRule{"**.env[].value"},
-    KeyRule{"**.environment.*"},
-    KeyRule{"**.modelCommand"},
-    KeyRule{"**.replicas"},
-    KeyRule{"**.labels.*"},
-    KeyRule{"**.nodeSelector.*"},
-    KeyRule{"**.nodeAffinity.**"},
-    KeyRule{"**.nodeSelectorTerms.**"},
-    KeyRule{"**.acceleratorTypes.labelValues"},
-    KeyRule{"spec.resourceProfile"},
-    KeyRule{"**.parallelism.tensor"},
-    KeyRule{"**.parallelism.data"},
-    KeyRule{"**.parallelism.dataLocal"},
-    KeyRule{"**.parallelism.workers"},
-    KeyRule{"**.leaderWorkerTemplate.size"},
-    KeyRule{"modelArtifacts.uri"},
-    KeyRule{"modelArtifacts.name"},
-    KeyRule{"spec.url"},
-    KeyRule{"spec.engine"},
-    KeyRule{"spec.minReplicas"},
-    KeyRule{"spec.loadBalancing.**"},
-    KeyRule{"routerSpec.enableRouter"},
-    KeyRule{"routerSpec.routingLogic"},
-    KeyRule{"routerSpec.**", kNoEffect, kPods},
-    KeyRule{"spec.maxReplicas", kNotModelled, kFixedFleet},
-    KeyRule{"spec.targetRequests", kNoEffect, kFixedFleet},
-    KeyRule{"**.modelSpec[].modelURL"},
-    KeyRule{"**.modelSpec[].replicaCount"},
-    KeyRule{"**.modelSpec[].repository"},
-    KeyRule{"**.modelSpec[].tag"},
-    KeyRule{"**.modelSpec[].enableLoRA"},
-    KeyRule{"**.modelSpec[].lmcacheConfig.enabled"},
-    KeyRule{"**.modelSpec[].lmcacheConfig.cpuOffloadingBufferSize"},
-    KeyRule{"**.modelSpec[].lmcacheConfig.diskOffloadingBufferSize"},
-    KeyRule{"**.modelSpec[].lmcacheConfig.logLevel", kNoEffect, kAround},
-    KeyRule{"**.modelSpec[].lmcacheConfig.*", kNotModelled,
-            "of LMCache's settings the chart's buffer sizes are read"},
-    KeyRule{"**.modelSpec[].vllmConfig.*"},
-    KeyRule{"**.readinessProbe.**", kNoEffect, kStarts},
-    KeyRule{"**.livenessProbe.**", kNoEffect, kStarts},
-    KeyRule{"**.startupProbe.**", kNoEffect, kStarts},
-    KeyRule{"**.autoscaling.**", kNotModelled, kFixedFleet},
+constexpr KeyGroup kServerGroups[] = {
+    {kNoEffect, kAround, "", "**"},
+    {kUsed, "", "",
+     "**.name **.image **.image.tag **.image.repository **.command **.args **.entrypoint "
+     "**.env[].name **.env[].value **.environment.* **.modelCommand **.replicas **.labels.* "
+     "**.nodeSelector.* **.nodeAffinity.** **.nodeSelectorTerms.** "
+     "**.acceleratorTypes.labelValues **.acceleratorType.labelValue **.spec.resourceProfile "
+     "**.parallelism.* **.leaderWorkerTemplate.size **.spec.slices **.modelArtifacts.uri "
+     "**.modelArtifacts.name **.spec.url **.spec.engine **.minReplicas **.minReplicaCount "
+     "**.scaleTargetRef.name **.spec.loadBalancing.** **.routerSpec.enableRouter "
+     "**.routerSpec.routingLogic **.kind **.envs[].name **.envs[].value **.subComponentType "
+     "**.componentType **.components[].type **.limits.gpu **.spec.model.uri **.spec.model.name "
+     "**.model.lora.* **.baseRefs[].name **.kvCacheOffloading.cpu **.customCommand "
+     "**.additionalFlags **.extraEnvVars[].name **.extraEnvVars[].value **.enforceEager "
+     "**.vllm.repository **.vllm.tag **.accelerator.count **.accelerator.resource"},
+    {kUsed, "", "scenario[].**.model",
+     "name huggingfaceId path blockSize maxModelLen gpuMemoryUtilization maxNumSeq "
+     "maxNumBatchedTokens"},
+    {kNoEffect, kPods, "", "**.routerSpec.**"},
+    {kNotModelled, kFixedFleet, "",
+     "**.maxReplicas **.maxReplicaCount **.autoscaling.** **.scaling.**"},
+    {kNoEffect, kFixedFleet, "", "**.autoscaling.enabled **.targetRequests"},
+    {kNotModelled, "of its settings the size of the memory is read", "", "**.kvCacheOffloading.**"},
+    {kUsed, "", "**.modelSpec[]", "modelURL replicaCount repository tag enableLoRA vllmConfig.*"},
+    {kUsed, "", "**.modelSpec[].lmcacheConfig",
+     "enabled cpuOffloadingBufferSize diskOffloadingBufferSize"},
+    {kNoEffect, kAround, "**.modelSpec[].lmcacheConfig", "logLevel"},
+    {kNotModelled, "of LMCache's settings the chart's buffer sizes are read",
+     "**.modelSpec[].lmcacheConfig", "*"},
+    {kNoEffect, "the simulation begins with servers that are ready", "",
+     "**.readinessProbe.** **.livenessProbe.** **.startupProbe.**"},
 };
-
-constexpr KeyTable kServerTable = {
-    .format = "server files",
-    .source =
-        "Kubernetes objects, charts of llm-d-modelservice and vLLM production-stack, KubeAI models "
-        "and compose services",
-    .rules = kServerRules};
 
 }  // namespace
 
-const KeyTable& router_values_keys() { return kRouterTable; }
+const KeyTable& router_values_keys() {
+  static const GroupedTable kTable(
+      "router values", "charts of llm-d-router, gateway-api-inference-extension and Heimdall",
+      kRouterGroups);
+  return kTable.table();
+}
 
-const KeyTable& server_file_keys() { return kServerTable; }
+const KeyTable& server_file_keys() {
+  static const GroupedTable kTable(
+      "server files",
+      "Kubernetes objects, charts of llm-d-modelservice and vLLM production-stack, KubeAI models "
+      "and compose services",
+      kServerGroups);
+  return kTable.table();
+}
 
 }  // namespace routesim::tools

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "policies/balancers/balancers.h"
 #include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/kustomize_patch.h"
 #include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
@@ -18,8 +19,8 @@ namespace {
 using Ptr = ConfigNode::Ptr;
 using Member = ConfigNode::Member;
 
-/// The scalar at a path of keys, or null.
-Ptr scalar_at(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
+/// The value at a path of keys, or null.
+Ptr node_at(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
   const ConfigNode* current = &node;
   Ptr found;
   for (const std::string_view key : keys) {
@@ -28,6 +29,12 @@ Ptr scalar_at(const ConfigNode& node, std::initializer_list<std::string_view> ke
     found = member->value;
     current = found.get();
   }
+  return found;
+}
+
+/// The scalar at a path of keys, or null.
+Ptr scalar_at(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
+  const Ptr found = node_at(node, keys);
   return found != nullptr && found->is_scalar() ? found : nullptr;
 }
 
@@ -95,95 +102,33 @@ bool is_disabled(const ConfigNode& map) {
   return text_at(map, {"create"}) == "false" || text_at(map, {"enabled"}) == "false";
 }
 
-/// A program that serves a model, by the last parts of its words.
-struct ServerProgram {
-  std::string_view words;
-  std::string_view engine = {};  ///< Empty: vLLM, or what takes its flags.
-};
-
-constexpr std::array kServerPrograms = {
-    ServerProgram{"vllm serve"},
-    ServerProgram{"-m vllm.entrypoints.openai.api_server"},
-    ServerProgram{"-m vllm.entrypoints.api_server"},
-    ServerProgram{"-m vllm.entrypoints.grpc_server"},
-    ServerProgram{"-m vllm.entrypoints.cli.main serve"},
-    ServerProgram{"-m dynamo.vllm"},
-};
-
-/// Whether the words start vLLM themselves.
-bool names_vllm(const std::vector<Ptr>& words) {
-  std::string line;
-  for (const Ptr& word : words) line += word->text() + ' ';
-  return starts_vllm(line);
-}
-
 /// Whether an image starts vLLM by itself.
 bool is_vllm_image(const std::string& image) {
   const std::string_view name = last_part(image);
   return name.starts_with("vllm-openai") || name.starts_with("vllm-cpu");
 }
 
-/// Number of words at `begin` that are those of `program`; 0 when they are others.
-std::size_t length_of(const ServerProgram& program, const std::vector<ShellWord>& words,
-                      std::size_t begin) {
-  std::string_view rest = program.words;
-  std::size_t i = begin;
-  for (; !rest.empty(); ++i) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (i == words.size() || last_part(words[i].text) != rest.substr(0, end)) return 0;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return i - begin;
+/// Whether a command line without an engine is that of a program beside engines: Ray's worker, a
+/// renderer of prompts, a frontend of Dynamo.
+bool runs_beside_engines(const std::string& line) {
+  constexpr std::array kPrograms = {"ray start", "RAY_START_CMD", "vllm launch", "vllm bench",
+                                    "-m dynamo."};
+  return std::any_of(kPrograms.begin(), kPrograms.end(),
+                     [&](const char* program) { return line.find(program) != std::string::npos; });
 }
 
-/// Index of the first word after the ones that start the server; 0 when there are none.
-std::size_t after_serve(const std::vector<ShellWord>& words) {
-  if (!words.empty() && words.front().text == "echo") return 0;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    for (const ServerProgram& program : kServerPrograms)
-      if (const std::size_t n = length_of(program, words, i); n > 0) return i + n;
-  return 0;
-}
-
-ServerStart start_of(const std::vector<ShellWord>& words, std::size_t first,
-                     const ShellVariables& variables) {
-  const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
-  ServerStart start{
-      .where = words.front().where, .words = {begin, words.end()}, .environment = variables};
-  for (auto word = words.begin(); word != begin; ++word)  // NAME=VALUE before the command.
-    if (const std::size_t n = assigned_name(word->text); n > 0)
-      start.environment[word->text.substr(0, n)] = {
-          .text = word->text.substr(n + 1), .where = word->where, .unknown = word->unknown};
-  return start;
-}
-
-bool is_option(const ShellWord& word) { return word.text.starts_with("-"); }
-
-/// Puts the arguments of a script where it says `"$@"`.
-void set_arguments(const std::vector<ShellWord>& arguments, ServerStart& start) {
-  std::vector<ShellWord> words;
-  for (const ShellWord& word : start.words) {
-    if (word.text == "$@")
-      words.insert(words.end(), arguments.begin(), arguments.end());
-    else
-      words.push_back(word);
-  }
-  start.words = std::move(words);
-}
-
-/// A model and flags: the `args` of a container whose image starts the server.
-bool is_model_and_flags(const std::vector<ShellWord>& words) {
-  return is_option(words.front()) || (words.front().text.find('/') != std::string::npos &&
-                                      (words.size() == 1 || is_option(words[1])));
-}
+/// Kinds of objects that start servers, whatever they hold, between blanks.
+constexpr std::string_view kServerKinds =
+    " InferenceService LLMInferenceService RayService RayCluster RayClusterFleet "
+    "DynamoGraphDeployment DynamoComponentDeployment DynamoGraphDeploymentRequest "
+    "StormService RoleSet VLLMRuntime DisaggregatedSet Workspace ";
 
 /// Devices that containers ask for, by the names of their device plug-ins.
 bool is_device(const std::string& resource) {
   const std::string_view name = last_part(resource);
-  constexpr std::array<std::string_view, 7> kDevices = {"gpu", "tpu",    "gaudi", "i915",
-                                                        "xe",  "neuron", "npu"};
   return resource.find('/') != std::string::npos &&
-         std::find(kDevices.begin(), kDevices.end(), name) != kDevices.end();
+         std::string_view(" gpu tpu gaudi i915 xe neuron npu ")
+                 .find(" " + std::string(name) + " ") != std::string_view::npos;
 }
 
 /// Collects the catalogue's names of accelerators in what chooses the nodes of a pod.
@@ -199,6 +144,9 @@ class NodeChoice {
         add_expressions(*nodes->value);
       if (member.key == "acceleratorTypes")
         if (const Member* values = member.value->find("labelValues")) add_list(*values->value);
+      if (member.key == "acceleratorType")
+        if (const Ptr label = scalar_at(*member.value, {"labelValue"}))
+          add(label->text(), label->where());
       if (member.key == "resourceProfile") add_profile(*member.value);
       if (member.key == "metadata")
         if (const Member* labels = member.value->find("labels")) add_labels(*labels->value);
@@ -249,6 +197,9 @@ class NodeChoice {
   std::vector<Ptr> found_;
 };
 
+/// A pool is chosen among all, so more would take minutes.
+constexpr std::size_t kMostStarts = 1000;
+
 /// Walks a tree and remembers what holds for everything below.
 class Walk {
  public:
@@ -257,11 +208,23 @@ class Walk {
 
   std::vector<ServerStart> run(const Ptr& root) {
     Context context;
+    root_ = root;
+    note_minimums(*root);
+    for (const Ptr& object : root->items()) note_minimums(*object);
+    if (const Ptr objects = node_at(*root, {"items"}))
+      for (const Ptr& object : objects->items()) note_minimums(*object);
     if (const Member* artifacts = root->find("modelArtifacts"))
       note_artifacts(*artifacts->value, context);
     if (root->find("servingEngineSpec") != nullptr) context.router = stack_router(*root);
     visit(root, context);
     for (ServerStart& start : starts_) start.files = files_;
+    const auto is_read = [](const ServerStart& start) { return start.unread.empty(); };
+    if (std::none_of(starts_.begin(), starts_.end(), is_read)) return std::move(starts_);
+    for (const ServerStart& start : starts_)
+      if (!is_read(start))
+        diagnostics_.warning(start.where, key_path_, printable(start.name) + " " + start.unread,
+                             pool_by_hand(start));
+    std::erase_if(starts_, [&](const ServerStart& start) { return !is_read(start); });
     return std::move(starts_);
   }
 
@@ -270,6 +233,10 @@ class Walk {
     std::string name;
     std::string role;
     Ptr replicas;
+    Ptr minimum;              ///< That of an autoscaler.
+    std::string scaler;       ///< The name that an autoscaler has for it, if not its own.
+    std::int64_t copies = 1;  ///< Of all that stands below.
+    bool is_service = false;  ///< KServe writes the command of a container without one.
     std::vector<Member> flags;
     ShellVariables variables;
     ShellWord image;
@@ -356,12 +323,16 @@ class Walk {
                                : local != nullptr ? local->where()
                                                   : map.where();
     add_flag("tensor-parallel-size", tensor, context);
+    add_flag("pipeline-parallel-size", scalar_at(map, {"pipeline"}), context);
+    add_flag("enable-expert-parallel", scalar_at(map, {"expert"}), context);
     if (ranks > 1) add_flag("data-parallel-size", plain(std::to_string(ranks), at), context);
     if (here > 1) add_flag("data-parallel-size-local", plain(std::to_string(here), at), context);
     const auto define = [&](const std::string& name, std::int64_t value) {
       context.variables[name] = {.text = std::to_string(value), .where = at};
     };
-    if (tensor != nullptr) context.variables["TP_SIZE"] = {tensor->text(), tensor->where()};
+    if (tensor != nullptr)
+      for (const char* name : {"TP_SIZE", "VLLM_TENSOR_PARALLELISM"})
+        context.variables[name] = {tensor->text(), tensor->where()};
     define("DP_SIZE", ranks);
     define("DP_SIZE_LOCAL", here);
     define("LWS_GROUP_SIZE", std::max<std::int64_t>(1, ranks / here));
@@ -372,25 +343,94 @@ class Walk {
     if (node->is_sequence()) {
       for (const Ptr& item : node->items()) visit(item, context);
     } else if (node->is_map()) {
-      visit_map(*node, context);
+      visit_map(node, context);
     }
   }
 
-  void visit_map(const ConfigNode& map, Context context) {
-    if (text_at(map, {"kind"}) == "ConfigMap") return note_files(map);
+  void visit_map(const Ptr& node, Context context) {
+    const ConfigNode& map = *node;
+    const std::string kind = text_at(map, {"kind"});
+    if (kind == "ConfigMap") return note_files(map);
+    if (kind == "LLMInferenceServiceConfig") return;  // Services are laid over it.
+    if (const Ptr stacks = node_at(map, {"scenario"}); stacks != nullptr && stacks->is_sequence()) {
+      for (std::size_t i = 1; i < stacks->items().size(); ++i)
+        diagnostics_.error(stacks->items()[i]->where(), key_path_,
+                           "is one stack more, with servers and a router of its own",
+                           "give a file that holds one of them");
+      return stacks->items().empty() ? void() : visit_stack(*stacks->items().front(), context);
+    }
+    const std::string set = context.name;
     note_names(map, context);
     note_accelerators(map, context);
-    if (const Ptr replicas = replicas_at(map, "replicas")) context.replicas = replicas;
-    if (const Member* member = map.find("parallelism"); member != nullptr)
-      note_parallelism(*member->value, context);
+    if (text_at(map, {"scaling", "mode"}) == "External") {  // The role's own replicas are ignored.
+      context.scaler = set + "-" + context.name;
+      context.replicas = plain("1", map.where());
+    }
+    note_counts(map, kind, context);
+    if (map.find("envs") != nullptr || map.find("env") != nullptr) read_environment(map, context);
+    if (map.find("extraPodSpec") != nullptr) note_device(map, context);
     if (const Member* group = map.find("leaderWorkerTemplate"))
       return visit_group(*group->value, context);
-    if (text_at(map, {"kind"}) == "Model" && text_at(map, {"spec", "engine"}) == "VLLM")
+    if (kind == "LLMInferenceService") return visit_service(node, context);
+    if (map.find("compatible_strategies") != nullptr) {  // vllm-project/recipes
+      std::string line = "--model " + text_at(map, {"model", "model_id"});
+      if (const Ptr flags = node_at(map, {"variants", "default", "extra_args"}))
+        for (const Ptr& flag : flags->items()) line += " " + flag->text();
+      return keep(unread_start("is a recipe, which leaves the deployment open", line, map.where()),
+                  "", context);
+    }
+    if (kind == "Model" && text_at(map, {"spec", "engine"}) == "VLLM")
       return add_kubeai_model(*map.find("spec")->value, context);
     const bool is_container = map.find("image") != nullptr && map.find("containers") == nullptr &&
                               (map.find("command") != nullptr || map.find("args") != nullptr);
     if (is_container) return visit_container(map, context);
+    const std::size_t before = tried_;
     for (const Member& member : map.members()) visit_member(member, context);
+    const bool is_server = kServerKinds.find(" " + kind + " ") != std::string_view::npos ||
+                           (kind == "Model" && !text_at(map, {"spec", "engine"}).empty());
+    if (is_server && tried_ == before)
+      keep(unread_start("is of kind " + printable(kind) + ", whose servers are not read", {},
+                        map.where()),
+           "", context);
+  }
+
+  /// Replicas, what multiplies them, and the least that an autoscaler leaves.
+  static void note_counts(const ConfigNode& map, const std::string& kind, Context& context) {
+    const Ptr replicas = replicas_at(map, "replicas");
+    if (replicas != nullptr && context.scaler.empty()) context.replicas = replicas;
+    // A set has copies of all its roles; the replicas of a role are in one of them.
+    const Ptr copies = kind == "DisaggregatedSet" ? scalar_at(map, {"spec", "slices"})
+                       : kind == "StormService"   ? scalar_at(map, {"spec", "replicas"})
+                                                  : nullptr;
+    context.copies *= std::max<std::int64_t>(1, count_in(copies));
+    for (const std::string_view scaler : {"autoscaling", "scaling", "keda", "hpa"})
+      for (const std::string_view key : {"minReplicas", "minReplicaCount"})
+        if (const Ptr least = scalar_at(map, {scaler, key});
+            least != nullptr && !is_disabled(*map.find(scaler)->value))
+          context.minimum = least;
+    if (const Member* member = map.find("parallelism"); member != nullptr)
+      note_parallelism(*member->value, context);
+  }
+
+  /// The least that an autoscaler of its own (HorizontalPodAutoscaler, ScaledObject, PodAutoscaler)
+  /// leaves of another object.
+  void note_minimums(const ConfigNode& object) {
+    const std::string target = text_at(object, {"spec", "scaleTargetRef", "name"});
+    for (const std::string_view key : {"minReplicas", "minReplicaCount"})
+      if (const Ptr least = scalar_at(object, {"spec", key}); least && !target.empty())
+        minimums_[target] = least;
+  }
+
+  Ptr replicas_of(const Context& context) const {
+    Ptr count = context.replicas;
+    const auto scaler = minimums_.find(context.scaler.empty() ? context.name : context.scaler);
+    const Ptr least = scaler != minimums_.end() ? scaler->second : context.minimum;
+    if (count_in(least) > std::max<std::int64_t>(count == nullptr ? 0 : 1, count_in(count)))
+      count = least;
+    const std::int64_t number = count == nullptr ? 1 : count_in(count);
+    if (context.copies == 1 || number == 0) return count;
+    return plain(std::to_string(number * context.copies),
+                 count == nullptr ? SourceLocation{} : count->where());
   }
 
   /// A choice closer to the container goes before one around it.
@@ -405,7 +445,9 @@ class Walk {
       const Member* list = resources == nullptr ? nullptr : resources->value->find(part);
       if (list == nullptr) continue;
       for (const Member& resource : list->value->members())
-        if (is_device(resource.key)) context.device = plain(resource.key, resource.key_where);
+        if (is_device(resource.key) || resource.key == "gpu")  // Dynamo's.
+          context.device =
+              plain(resource.key == "gpu" ? "nvidia.com/gpu" : resource.key, resource.key_where);
     }
   }
 
@@ -421,6 +463,8 @@ class Walk {
     if (name.empty()) name = text_at(map, {"name"});
     if (!name.empty()) context.name = name;
     std::string role = text_at(map, {"metadata", "labels", "llm-d.ai/role"});
+    for (const char* key : {"subComponentType", "type"})
+      if (role != "prefill" && role != "decode") role = text_at(map, {key});
     if (role != "prefill" && role != "decode") role = role_in(name);
     if (!role.empty()) context.role = role;
     const Member* pod = map.find("spec");
@@ -443,6 +487,7 @@ class Walk {
     if (std::find(kElsewhere.begin(), kElsewhere.end(), member.key) != kElsewhere.end()) return;
     const bool is_map = member.value->is_map();
     if (is_map && is_disabled(*member.value)) return;
+    if (member.key == "mainContainer" && is_map) return visit_container(*member.value, context);
     if (member.key == "containers" && member.value->is_sequence()) {
       for (const Ptr& item : member.value->items())
         if (item->is_map()) visit_container(*item, context);
@@ -458,7 +503,9 @@ class Walk {
       below.role = member.key;
       below.name = member.key;
     }
-    if (is_map && member.value->find("image") != nullptr) below.name = member.key;
+    if (is_map &&
+        (member.value->find("image") != nullptr || member.value->find("componentType") != nullptr))
+      below.name = member.key;
     visit(member.value, below);
   }
 
@@ -473,9 +520,152 @@ class Walk {
         visit(member->value, context);
   }
 
+  /// A service of KServe, as its controller completes it (pkg/controller/v1alpha2/llmisvc and
+  /// config/llmisvcconfig of kserve/kserve@aaac4e2).
+  void visit_service(const Ptr& service, Context context) {
+    const Ptr whole = with_configurations(service);
+    const Ptr spec = node_at(*whole, {"spec"}), prefill = node_at(*whole, {"spec", "prefill"});
+    if (spec == nullptr || !spec->is_map()) return;
+    const Ptr uri = scalar_at(*spec, {"model", "uri"}), name = scalar_at(*spec, {"model", "name"});
+    const bool is_published = name == nullptr || (uri != nullptr && uri->text().starts_with("hf:"));
+    if (uri != nullptr) add_flag("model", is_published ? without_scheme(uri) : name, context);
+    if (const Ptr lora = node_at(*spec, {"model", "lora"})) {
+      add_flag("enable-lora", plain("true", lora->where()), context);
+      add_flag("max-loras", scalar_at(*lora, {"maxAdapters"}), context);
+      add_flag("max-lora-rank", scalar_at(*lora, {"maxRank"}), context);
+      add_flag("max-cpu-loras", scalar_at(*lora, {"maxCpuAdapters"}), context);
+    }
+    context.is_service = true;
+    for (const Ptr& workload : {spec, prefill}) {
+      if (workload == nullptr || !workload->is_map()) continue;
+      Context below = context;
+      if (prefill != nullptr) below.role = workload == prefill ? "prefill" : "decode";
+      if (workload == prefill) below.name += "-prefill";
+      note_counts(*workload, {}, below);
+      if (const Ptr memory = scalar_at(*workload, {"kvCacheOffloading", "cpu"}))
+        add_flag("kv-offloading-size",
+                 plain(memory->text().substr(0, memory->text().find("Gi")), memory->where()),
+                 below);
+      const Ptr pod = node_at(*workload, {"template"});
+      if (pod != nullptr) note_accelerators(*pod, below);
+      Ptr main = ConfigNode::make_map({}, workload->where());
+      if (const Ptr list = pod == nullptr ? nullptr : node_at(*pod, {"containers"}))
+        for (const Ptr& item : list->items())
+          if (text_at(*item, {"name"}) == "main" || list->items().size() == 1) main = item;
+      visit_container(*main, below);
+    }
+  }
+
+  /// The service laid over the configurations that it names.
+  Ptr with_configurations(const Ptr& service) {
+    const Ptr references = node_at(*service, {"spec", "baseRefs"});
+    const Ptr objects = node_at(*root_, {"items"});
+    Ptr base;
+    for (std::size_t i = 0; references != nullptr && i < references->items().size(); ++i) {
+      const std::string name = text_at(*references->items()[i], {"name"});
+      Ptr found;
+      for (std::size_t k = 0; objects != nullptr && k < objects->items().size(); ++k)
+        if (text_at(*objects->items()[k], {"kind"}) == "LLMInferenceServiceConfig" &&
+            text_at(*objects->items()[k], {"metadata", "name"}) == name)
+          found = objects->items()[k];
+      if (found == nullptr)
+        diagnostics_.warning(references->items()[i]->where(), key_path_,
+                             "names a configuration that this file does not hold, so its settings "
+                             "are not known (got " +
+                                 in_quotes(name) + ")",
+                             "put the LLMInferenceServiceConfig into the same file");
+      else
+        base = base == nullptr ? found : merged_strategically(base, *found, true);
+    }
+    return base == nullptr ? service : merged_strategically(base, *service, true);
+  }
+
+  /// A stack of llm-d-benchmark, by config/templates of llm-d/llm-d-benchmark@8bc9f1d.
+  void visit_stack(const ConfigNode& stack, Context context) {
+    context.name = text_at(stack, {"name"});
+    for (const char* method : {"kustomize", "fma", "nok8s", "standalone"})
+      if (text_at(stack, {method, "enabled"}) == "true")
+        return keep(unread_start(std::string("is deployed by ") + method +
+                                     ", so that its servers are not in this file",
+                                 {}, stack.find(method)->key_where),
+                    "", context);
+    const auto part = [&](std::string_view group, std::string_view key) {
+      const Ptr inside = node_at(stack, {group, key});
+      const Ptr found = inside != nullptr ? inside : node_at(stack, {key});
+      return found != nullptr ? found : ConfigNode::make_map({}, stack.where());
+    };
+    const Ptr model = part("common", "model"), shared = part("common", "vllmCommon");
+    const Ptr id = scalar_at(*model, {"huggingfaceId"});
+    add_flag("model", id != nullptr ? id : scalar_at(*model, {"name"}), context);
+    struct Setting {
+      std::string_view key, variable, standard, flag;
+    };
+    for (const Setting& s :
+         {Setting{"blockSize", "VLLM_BLOCK_SIZE", "64", "block-size"},
+          Setting{"maxModelLen", "VLLM_MAX_MODEL_LEN", "16384", "max-model-len"},
+          Setting{"gpuMemoryUtilization", "VLLM_ACCELERATOR_MEM_UTIL", "0.95",
+                  "gpu-memory-utilization"},
+          Setting{"maxNumSeq", "VLLM_MAX_NUM_SEQ", "256", {}},
+          Setting{"maxNumBatchedTokens", "VLLM_MAX_NUM_BATCHED_TOKENS", "256", {}},
+          Setting{"name", "MODEL_NAME", "", {}}, Setting{"path", "MODEL_PATH", "model", {}}}) {
+      Ptr value = scalar_at(*model, {s.key});
+      if (value == nullptr) value = plain(std::string(s.standard), model->where());
+      context.variables[std::string(s.variable)] = {value->text(), value->where()};
+      if (!s.flag.empty()) add_flag(std::string(s.flag), value, context);
+    }
+    if (text_at(*shared, {"flags", "enforceEager"}) != "false")
+      add_flag("enforce-eager", plain("true", model->where()), context);
+    const Ptr images = part("common", "images"), device = part("common", "accelerator");
+    if (const Ptr tag = scalar_at(*images, {"vllm", "tag"}))
+      context.image = {text_at(*images, {"vllm", "repository"}) + ":" + tag->text(), tag->where()};
+    const Ptr asked = scalar_at(*device, {"resource"});
+    if (asked != nullptr && asked->text() != "auto") context.device = asked;
+    if (text_at(*device, {"count"}) == "0") context.device = plain("cpu", device->where());
+    for (const char* role : {"prefill", "decode"})
+      if (const Ptr servers = part("modelservice", role);
+          text_at(*servers, {"enabled"}) == "true" ||
+          (text_at(*servers, {"enabled"}).empty() &&
+           count_in(scalar_at(*servers, {"replicas"})) > 0))
+        visit_stack_role(*servers, role, context);
+  }
+
+  void visit_stack_role(const ConfigNode& servers, const std::string& role, Context context) {
+    context.role = role;
+    note_accelerators(servers, context);
+    note_counts(servers, {}, context);
+    if (const Ptr more = node_at(servers, {"extraEnvVars"}))
+      read_environment(*tree::map({{"env", more}}, more->where()), context);
+    std::optional<ServerStart> start;
+    const Ptr command = scalar_at(servers, {"vllm", "customCommand"});
+    if (command == nullptr) {
+      start = ServerStart{.where = servers.where()};
+      if (const Ptr flags = node_at(servers, {"vllm", "additionalFlags"}))
+        for (const Ptr& flag : flags->items())
+          add_words(flag->text(), flag->where(), context.variables, *start);
+    } else {
+      // Settings of the accelerator's profile, which are empty or harmless for GPUs.
+      std::string text = command->text();
+      for (std::size_t at = 0; (at = text.find("${accelerator.", at)) != std::string::npos;)
+        text.erase(at, text.find('}', at) - at + 1);
+      start = start_in_text(text, places_in(*command), command->where(), context.variables,
+                            key_path_, diagnostics_);
+      context.flags.clear();
+    }
+    if (start) keep(std::move(*start), role, context);
+  }
+
+  /// Appends the words of a text.
+  void add_words(const std::string& text, const SourceLocation& where, ShellVariables variables,
+                 ServerStart& start) {
+    const auto at = [&](int, int) { return where; };
+    for (const ShellCommand& words : split_shell(text, at, variables, key_path_, diagnostics_))
+      start.words.insert(start.words.end(), words.begin(), words.end());
+  }
+
   static void read_environment(const ConfigNode& container, Context& context) {
     const Member* list = container.find("env");
-    if (list == nullptr) list = container.find("environment");
+    for (const char* key : {"envs", "environment"})
+      if (list == nullptr) list = container.find(key);
     if (list == nullptr) return;
     for (const Member& member : list->value->members())
       if (member.value->is_scalar())
@@ -507,21 +697,35 @@ class Walk {
   void visit_container(const ConfigNode& container, Context context) {
     const std::vector<Ptr> words = command_words(container);
     const std::string mode = text_at(container, {"modelCommand"});
-    const bool by_chart = mode == "vllmServe" || mode == "imageDefault";
-    const bool by_image = is_vllm_image(text_at(container, {"image"}));
-    const bool is_vllm = by_chart || by_image || names_vllm(words);
-    if (!is_vllm) return;
-    read_environment(container, context);
+    const std::string image = text_at(container, {"image"});
+    const bool by_chart = mode == "vllmServe" || mode == "imageDefault" ||
+                          (context.is_service && container.find("command") == nullptr);
+    std::string line;
+    for (const Ptr& word : words) line += word->text() + ' ';
+    const Ptr around = context.device;
     note_device(container, context);
-    if (const Ptr image = scalar_at(container, {"image"}))
-      context.image = kubernetes_word(*image, context.variables);
+    const std::string name = text_at(container, {"name"});
+    std::string_view engine = engine_in(line);
+    if (engine.empty() && runs_beside_engines(line)) return;
+    if (engine.empty() && (by_chart || is_vllm_image(image))) engine = kVllmEngine;
+    if (engine.empty() && !words.empty()) engine = engine_in({}, image);
+    if (engine.empty() && context.device == around) return;  // It asks for no device.
+    ++tried_;
+    read_environment(container, context);
+    if (const Ptr found = scalar_at(container, {"image"}))
+      context.image = kubernetes_word(*found, context.variables);
+    const std::string unread = engine.empty() ? "asks for " + context.device->text() +
+                                                    " and starts no program that is known"
+                                              : not_simulated(engine);
+    if (engine != kVllmEngine)
+      return keep(unread_start(unread, line, container.where()), name, context);
     // The chart writes its flags into its own commands only.
     if (!by_chart) context.flags.clear();
-    const std::string name = text_at(container, {"name"});
-    if (words.empty()) return keep(ServerStart{.where = container.where()}, name, context);
     std::optional<ServerStart> start;
     const bool is_line = words.size() == 1 && has_blanks(words.front()->text());
-    if (is_line)
+    if (words.empty())
+      start = ServerStart{.where = container.where()};
+    else if (is_line)
       start = start_in_scalar(*words.front(), context.variables, key_path_, diagnostics_);
     else if (by_chart)
       start = ServerStart{.where = words.front()->where(),
@@ -530,6 +734,9 @@ class Walk {
     else
       start = start_in_list(*ConfigNode::make_sequence(words, words.front()->where()),
                             context.variables, key_path_, diagnostics_);
+    const auto more = context.variables.find("VLLM_ADDITIONAL_ARGS");
+    if (start && context.is_service && by_chart && more != context.variables.end())
+      add_words(more->second.text, more->second.where, context.variables, *start);
     if (start) keep(std::move(*start), name, context);
   }
 
@@ -547,14 +754,30 @@ class Walk {
     for (const std::string& other : {container, context.role})
       if (!other.empty() && other != start.name) start.others.push_back(other);
     start.role = context.role;
-    start.flags = context.flags;
+    if (start.environment.empty()) start.environment = context.variables;
+    if (const auto mode = start.environment.find("DYN_VLLM_DISAGGREGATION_MODE");
+        start.role.empty() && mode != start.environment.end())
+      start.role = role_in(mode->second.text);
+    for (std::size_t i = 0; start.role.empty() && i < start.words.size(); ++i) {  // Dynamo's.
+      const std::string& flag = start.words[i].text;
+      const bool has_value = flag == "--disaggregation-mode" && i + 1 < start.words.size();
+      start.role = flag == "--is-prefill-worker"  ? "prefill"
+                   : flag == "--is-decode-worker" ? "decode"
+                   : has_value                    ? role_in(start.words[i + 1].text)
+                                                  : "";
+    }
+    if (start.unread.empty()) start.flags = context.flags;
     start.labels = context.labels;
     start.router = context.router;
     start.accelerators = context.accelerators;
     start.device = context.device;
-    if (start.environment.empty()) start.environment = context.variables;
-    start.replicas = context.replicas;
-    starts_.push_back(std::move(start));
+    start.replicas = replicas_of(context);
+    const bool is_for_cpu = last_part(start.image.text).find("vllm-cpu") != std::string::npos;
+    if (start.device == nullptr && is_for_cpu) start.device = plain("cpu", start.image.where);
+    if (starts_.size() == kMostStarts)
+      diagnostics_.error(start.where, key_path_, "is a server more than the 1000 that are read",
+                         "name a file or a folder of fewer");
+    if (starts_.size() <= kMostStarts) starts_.push_back(std::move(start));
   }
 
   /// An element of the vLLM production stack's `modelSpec`.
@@ -609,8 +832,13 @@ class Walk {
     if (const Ptr model = scalar_at(spec, {"url"}))
       add_flag("model", without_scheme(model), context);
     context.replicas = replicas_at(spec, "replicas");
-    if (context.replicas == nullptr && count_in(scalar_at(spec, {"minReplicas"})) > 0)
-      context.replicas = scalar_at(spec, {"minReplicas"});
+    context.minimum = scalar_at(spec, {"minReplicas"});
+    // Profiles are named by vendors: nvidia-gpu-l4, amd-gpu-mi300x, google-tpu-v5e-1x1, cpu.
+    if (const Ptr profile = scalar_at(spec, {"resourceProfile"}))
+      context.device = plain(profile->text().starts_with("nvidia") ? "nvidia.com/gpu"
+                             : profile->text().starts_with("amd")  ? "amd.com/gpu"
+                                                                   : profile->text(),
+                             profile->where());
     read_environment(spec, context);
     context.router = kubeai_router(spec);
     ServerStart start{.where = spec.where()};
@@ -621,99 +849,14 @@ class Walk {
 
   const std::string& key_path_;
   Diagnostics& diagnostics_;
+  Ptr root_;
   std::vector<ServerStart> starts_;
+  std::size_t tried_ = 0;  ///< Containers that start an engine, read or not.
   MountedFiles files_;
+  std::map<std::string, Ptr> minimums_;  ///< By the name of the object that is scaled.
 };
 
 }  // namespace
-
-bool starts_vllm(const std::string& text) {
-  return std::any_of(kServerPrograms.begin(), kServerPrograms.end(), [&](const auto& program) {
-    return text.find(program.words) != std::string::npos;
-  });
-}
-
-std::optional<ServerStart> start_in_text(const std::string& text, const ShellPlaces& places,
-                                         const SourceLocation& where, const ShellVariables& known,
-                                         const std::string& key_path, Diagnostics& diagnostics) {
-  ShellVariables variables = known;
-  Diagnostics found;
-  std::vector<ShellCommand> commands = split_shell(text, places, variables, key_path, found);
-  for (const Diagnostic& d : found.items()) diagnostics.add(d);
-  if (found.has_errors()) return std::nullopt;
-  for (std::size_t i = 0; i < commands.size(); ++i)
-    if (const std::size_t script = script_index(commands[i]); script > 0) {
-      const ShellWord& word = commands[i][script];
-      const auto at = [&](int, int) { return word.where; };
-      const std::vector<ShellCommand> inner =
-          split_shell(word.text, at, variables, key_path, diagnostics);
-      commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(i) + 1, inner.begin(),
-                      inner.end());
-    }
-  // Flags alone, one or more per line, are one command.
-  if (!commands.empty() && std::all_of(commands.begin(), commands.end(),
-                                       [](const auto& c) { return is_option(c.front()); })) {
-    for (std::size_t i = 1; i < commands.size(); ++i)
-      commands[0].insert(commands[0].end(), commands[i].begin(), commands[i].end());
-    return start_of(commands[0], 0, variables);
-  }
-  std::vector<ServerStart> starts;
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    const std::size_t first = after_serve(commands[i]);
-    if (first == 0) continue;
-    starts.push_back(start_of(commands[i], first, variables));
-    const ShellCommand* next = i + 1 < commands.size() ? &commands[i + 1] : nullptr;
-    if (next != nullptr && next->front().text.starts_with("--"))
-      diagnostics.error(
-          next->front().where, key_path,
-          "is no part of the command before it (got " + in_quotes(next->front().text) + ")",
-          "end the line before with a backslash, and nothing after it");
-  }
-  if (starts.empty() && commands.size() == 1 && is_model_and_flags(commands.front()))
-    return start_of(commands.front(), 0, variables);
-  if (starts.empty())
-    diagnostics.error(where, key_path, "starts no vLLM server",
-                      "write vllm serve MODEL --flags, or the path of a file that does");
-  if (starts.size() > 1)
-    diagnostics.error(
-        starts[1].where, key_path,
-        "starts a second server, after the one on line " + std::to_string(starts[0].where.line),
-        "give the command of one");
-  return starts.size() == 1 ? std::optional<ServerStart>(std::move(starts.front())) : std::nullopt;
-}
-
-std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const ShellVariables& known,
-                                           const std::string& key_path, Diagnostics& diagnostics) {
-  return start_in_text(shell_text(scalar), places_in(scalar), scalar.where(), known, key_path,
-                       diagnostics);
-}
-
-std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVariables& known,
-                                         const std::string& key_path, Diagnostics& diagnostics) {
-  std::vector<ShellWord> words;
-  for (const Ptr& item : list.items()) {
-    if (!item->is_scalar()) {
-      diagnostics.error(item->where(), key_path, "must be a list of words (" + got(*item) + ")");
-      return std::nullopt;
-    }
-    words.push_back(kubernetes_word(*item, known));
-  }
-  // [bash, -c, SCRIPT, NAME, ARGUMENT...]
-  if (const std::size_t script = script_index(words); script > 0) {
-    std::optional<ServerStart> start =
-        start_in_scalar(*list.items()[script], known, key_path, diagnostics);
-    const auto arguments = words.begin() + static_cast<std::ptrdiff_t>(script) + 2;
-    if (start && words.size() > script + 2) set_arguments({arguments, words.end()}, *start);
-    return start;
-  }
-  if (const std::size_t first = after_serve(words); first > 0) return start_of(words, first, known);
-  const bool is_subcommand = !words.empty() && words.front().text == "serve";
-  if (is_subcommand || (!words.empty() && is_model_and_flags(words)))
-    return start_of(words, is_subcommand ? 1 : 0, known);
-  diagnostics.error(list.where(), key_path, "starts no vLLM server (" + got(list) + ")",
-                    "write the words of vllm serve MODEL --flags, or the flags alone");
-  return std::nullopt;
-}
 
 std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                         Diagnostics& diagnostics) {

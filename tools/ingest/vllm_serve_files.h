@@ -39,10 +39,27 @@ struct ServerStart {
   ConfigNode::Ptr device = {};  ///< The resource its container asks for: `nvidia.com/gpu`.
   ShellWord image = {};         ///< The container's, with its tag; empty when nothing says so.
   RouterChoice router = {};
+  /// Why it is not read: `starts SGLang, which is not simulated`; empty for vLLM. `flags` has its
+  /// `model` and its `tp` then, and `words` are empty.
+  std::string unread = {};
 };
 
-/// Whether a text names a program that starts vLLM.
-bool starts_vllm(const std::string& text);
+/// The engine that is simulated.
+inline constexpr std::string_view kVllmEngine = "vLLM";
+
+/// The engine whose program a text names, else the one that an image starts, if it is another than
+/// vLLM: `vLLM`, another one, or none (empty).
+std::string_view engine_in(const std::string& text, const std::string& image = {});
+
+/// `starts ENGINE, which is not simulated`.
+std::string not_simulated(std::string_view engine);
+
+/// A start that is not read, with the model and the tensor parallelism that the flags in `text`
+/// say.
+ServerStart unread_start(const std::string& unread, std::string text, const SourceLocation& where);
+
+/// A hint for such a start: the keys of a pool that are known.
+std::string pool_by_hand(const ServerStart& start);
 
 /// The start in a command line or a script, where `known` variables have values. Nothing, with an
 /// error, when there is none, or more than one. A text of flags alone, one per line or with
@@ -60,8 +77,9 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
                                          const std::string& key_path, Diagnostics& diagnostics);
 
 /// Every start in a file of Kubernetes objects, Helm values (llm-d modelservice, vLLM production
-/// stack), KubeAI models or compose services, in the order of the file. Other servers, sidecars and
-/// init containers are skipped.
+/// stack), KServe's and Dynamo's services, scenarios of llm-d-benchmark, KubeAI models or compose
+/// services, in the order of the file. Sidecars and init containers are skipped. Starts that are
+/// not read come back where there are no others; else each is a warning.
 std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                         Diagnostics& diagnostics);
 

@@ -500,6 +500,10 @@ class Filler {
 
 Ptr fill_pool(const Ptr& pool, const ServerStart& start, const SourceLocation& written_at,
               const std::string& key_path, Diagnostics& diagnostics) {
+  if (!start.unread.empty()) {
+    diagnostics.error(start.where, key_path, start.unread, pool_by_hand(start));
+    return pool;
+  }
   Filler filler(pool, start, key_path, diagnostics);
   filler.read(written_at);
   return filler.filled();

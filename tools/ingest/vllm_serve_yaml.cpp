@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -77,13 +78,18 @@ bool has_config_suffix(const std::string& text) {
          text.ends_with(".yaml.in");
 }
 
+/// The starts of files that several pools name, so that each is read once.
+using StartsOfFiles = std::map<std::string, std::vector<ServerStart>>;
+
 /// Finds the start of one pool's servers.
 class Finder {
  public:
-  Finder(const ConfigNode& pool, const std::string& path, Diagnostics& diagnostics)
+  Finder(const ConfigNode& pool, const std::string& path, StartsOfFiles& files,
+         Diagnostics& diagnostics)
       : role_(text_of(pool, "role")),
         name_(text_of(pool, "name")),
         path_(path),
+        files_(files),
         diagnostics_(diagnostics) {}
 
   std::optional<ServerStart> find(const Ptr& value) {
@@ -97,10 +103,13 @@ class Finder {
     const bool has_blanks = text.find_first_of(" \t\n") != std::string::npos;
     if (may_be_path) {
       const std::string file = resolve_path(text, value->where());
+      if (const auto read = files_.find(file); read != files_.end()) return choose(read->second);
       if (is_kustomization(file)) return in_kustomization(file, *value);
-      if (has_config_suffix(text) && !has_blanks) {
+      std::error_code missing;
+      if (has_config_suffix(text) &&
+          (!has_blanks || std::filesystem::is_regular_file(file, missing))) {
         const Ptr root = read_manifest_file(file, value->where(), path_, diagnostics_);
-        return root == nullptr ? std::nullopt : in_tree(root);
+        return root == nullptr ? std::nullopt : in_tree(root, file);
       }
       std::error_code unreadable;
       if (std::filesystem::is_directory(file, unreadable)) return in_folder(file, *value);
@@ -139,11 +148,12 @@ class Finder {
 
   std::optional<ServerStart> in_kustomization(const std::string& file, const ConfigNode& value) {
     const Ptr root = build_kustomization(file, value.where(), path_, diagnostics_).objects;
-    return root == nullptr ? std::nullopt : in_tree(root);
+    return root == nullptr ? std::nullopt : in_tree(root, file);
   }
 
-  /// vLLM's own file, when its first keys are flags; else containers.
-  std::optional<ServerStart> in_tree(const Ptr& root) {
+  /// vLLM's own file, when its first keys are flags; else containers. `file` is empty for a map
+  /// that stands in place.
+  std::optional<ServerStart> in_tree(const Ptr& root, const std::string& file = {}) {
     if (root->is_map() && is_config_file(*root))
       return ServerStart{.where = root->where(), .flags = root->members()};
     Diagnostics found;
@@ -152,9 +162,10 @@ class Finder {
     note_keys(*root, path_, server_file_keys(), nullptr, found);
     append(diagnostics_, found);
     if (starts.empty() && !found.has_errors())
-      return fail(root->where(), "holds no container that starts vLLM",
+      return fail(root->where(), "holds no container that starts vLLM" + kinds_held(*root),
                   "give a manifest or Helm values whose container runs vllm serve, or vLLM's "
                   "--config file");
+    if (!file.empty() && !found.has_errors()) files_[file] = starts;
     return choose(std::move(starts));
   }
 
@@ -192,6 +203,7 @@ class Finder {
   std::string role_;
   std::string name_;
   const std::string& path_;
+  StartsOfFiles& files_;
   Diagnostics& diagnostics_;
 };
 
@@ -207,11 +219,19 @@ struct FoundRouter {
   RouterChoice choice;
 };
 
-Ptr pool_without(const Ptr& pool, const std::string& path, std::vector<FoundRouter>& routers,
-                 Diagnostics& diagnostics) {
+Ptr pool_without(const Ptr& pool, const std::string& path, StartsOfFiles& files,
+                 std::vector<FoundRouter>& routers, Diagnostics& diagnostics) {
   if (!pool->is_map()) return pool;
   Ptr spelled =
       without_lmcache_config(with_own_spelling(pool, path, diagnostics), path, diagnostics);
+  if (const Member* assumed = spelled->find("assumed"); assumed != nullptr) {
+    diagnostics.warning(assumed->value->where(), child_path(path, "assumed"),
+                        "the servers are assumed: " + printable(assumed->value->text(), 200),
+                        "write the pool that you have, and leave this key out");
+    std::vector<Member> rest = spelled->members();
+    std::erase_if(rest, [](const Member& member) { return member.key == "assumed"; });
+    spelled = ConfigNode::make_map(std::move(rest), pool->where());
+  }
   const Member* serve = spelled->find(kKey);
   if (serve == nullptr) return spelled;
   std::vector<Member> members;
@@ -221,7 +241,8 @@ Ptr pool_without(const Ptr& pool, const std::string& path, std::vector<FoundRout
   if (serve->value->is_null()) return own;
   const std::string serve_path = child_path(path, kKey);
   Diagnostics found;
-  const std::optional<ServerStart> start = Finder(*own, serve_path, found).find(serve->value);
+  const std::optional<ServerStart> start =
+      Finder(*own, serve_path, files, found).find(serve->value);
   Ptr filled = own;
   if (start && !start->router.product.empty()) routers.push_back({path, start->router});
   if (start) filled = fill_pool(own, *start, serve->value->where(), serve_path, found);
@@ -278,12 +299,14 @@ Ptr with_router(const Ptr& scenario, const std::vector<FoundRouter>& routers,
 
 Ptr without_vllm_serve(const Ptr& scenario, Diagnostics& diagnostics) {
   std::vector<FoundRouter> routers;
+  StartsOfFiles files;
   const Ptr filled = change_member(scenario, "cluster", [&](const Ptr& cluster) {
     return change_member(cluster, "pools", [&](const Ptr& pools) {
       if (!pools->is_sequence()) return pools;
       std::vector<Ptr> items = pools->items();
       for (std::size_t i = 0; i < items.size(); ++i)
-        items[i] = pool_without(items[i], element_path("cluster.pools", i), routers, diagnostics);
+        items[i] =
+            pool_without(items[i], element_path("cluster.pools", i), files, routers, diagnostics);
       return ConfigNode::make_sequence(std::move(items), pools->where());
     });
   });

@@ -111,12 +111,6 @@ class Draft {
     out_.inputs.push_back(fmt::format("{:<8}{} ({})", part, path_of(file), what));
   }
 
-  /// The scenario that --force replaces.
-  bool is_output(const UserFile& file) const {
-    return fs::absolute(file.path).lexically_normal() ==
-           fs::absolute(request_.output).lexically_normal();
-  }
-
   /// Gives each file its part. Two loads are an error: which one is meant, only the user knows.
   void sort_parts() {
     const bool has_document = std::any_of(files_.begin(), files_.end(), [](const UserFile& f) {
@@ -124,7 +118,10 @@ class Draft {
     });
     std::map<std::string, std::vector<std::string>> spare;  // By the reason.
     for (const UserFile& file : files_) {
-      if (is_output(file)) continue;
+      std::error_code missing;  // The scenario that --force replaces is no input.
+      if (!file.is_used() && fs::equivalent(file.path, request_.output, missing)) continue;
+      if (file.is_used()) out_.reads.push_back(file.path);
+      out_.reads.insert(out_.reads.end(), file.parts.begin(), file.parts.end());
       const bool is_router = file.has_picker && !(file.is_chart_default && has_document);
       if (!file.is_used())
         spare[file.why_unused].push_back(path_of(file));
@@ -143,6 +140,7 @@ class Draft {
       diagnostics_.error({.file = loads_[1]->path}, "", "is a second load, beside " + others,
                          "name the files that belong together: routesim init SERVERS ROUTER LOAD");
     }
+    keep_read_servers();
     if (servers_.empty() && routers_.empty() && loads_.empty() && !diagnostics_.has_errors())
       diagnostics_.error({.file = request_.paths.empty() ? "." : request_.paths.front()}, "",
                          "holds no servers, no router and no load",
@@ -155,6 +153,21 @@ class Draft {
         server_count_ += std::max(1.0, count);
       }
     sort_routers();
+  }
+
+  /// Servers that are not read are named. They stand in where there are no others, and the files
+  /// hold more than them.
+  void keep_read_servers() {
+    const auto is_read = [](const UserFile* file) { return file->servers.front().unread.empty(); };
+    const bool any = std::any_of(servers_.begin(), servers_.end(), is_read);
+    const bool is_all = routers_.empty() && loads_.empty();
+    for (const UserFile* file : servers_)
+      for (const ServerStart& start : file->servers)
+        if (any && !is_read(file))
+          out_.unused.push_back(path_of(*file) + ": " + printable(start.name) + " " + start.unread);
+        else if (!is_read(file) && is_all)
+          diagnostics_.error(start.where, "", start.unread, pool_by_hand(start));
+    if (any) std::erase_if(servers_, [&](const UserFile* file) { return !is_read(file); });
   }
 
   /// Keeps each router that a variant can be made of; a dropped one is named.
@@ -276,10 +289,13 @@ class Draft {
     line(0, "");
     line(0, "cluster:");
     line(2, "pools:");
-    if (servers_.empty()) return write_assumed_pool();
     std::vector<std::string> taken;
+    if (servers_.empty())
+      return write_assumed_pool(unread_start("no file starts servers", {}, {}), taken);
     for (const UserFile* file : servers_) {
-      for (const ServerStart& start : file->servers) write_pool(*file, start, taken);
+      for (const ServerStart& start : file->servers)
+        start.unread.empty() ? write_pool(*file, start, taken) : write_assumed_pool(start, taken);
+      if (!file->servers.front().unread.empty()) continue;
       const bool is_chart = fs::is_directory(file->path);
       note("servers", *file, is_chart ? "kustomize folder" : "model, replicas and flags of vLLM");
     }
@@ -331,24 +347,35 @@ class Draft {
         is_first ? "no file names one" : "no file names one, and the weights do not fit on less");
   }
 
-  void write_assumed_pool() {
-    const std::string why = "no file starts servers";
-    const std::string model = model_of_load();
+  /// In place of servers that are not read, with what is known of them.
+  void write_assumed_pool(const ServerStart& start, std::vector<std::string>& taken) {
+    const std::string& why = start.unread;
+    std::string model, gpus;
+    for (const ConfigNode::Member& flag : start.flags)
+      (flag.key == "model" ? model : gpus) = flag.value->text();
+    const std::string of = model.empty() ? "the load names it" : "the servers name it";
+    if (model.empty()) model = model_of_load();
     const bool is_known = builtin_catalogue().find_model(model) != nullptr;
     const std::string unknown = model.empty() ? why : "the catalogue has no " + printable(model);
-    assume(2, "- name: vllm", why);
-    assume(4, fmt::format("replicas: {}", kAssumedServers), why);
-    assume(4, "accelerator: H100-SXM", why);
-    assume(4, "model: " + yaml(is_known ? model : "Qwen3-32B"),
-           is_known ? "the load names it" : unknown);
+    const std::string name = start.name.empty() ? "vllm" : start.name;
+    assume(2, "- name: " + yaml(unique(name, taken)), why);
+    if (has_prefill_ && !start.role.empty()) line(4, "role: " + start.role);
+    line(4, "assumed: " + yaml(start.name.empty() ? why : start.name + " " + why));
+    const std::string count = std::to_string(kAssumedServers);
+    assume(4, "replicas: " + (start.replicas != nullptr ? start.replicas->text() : count), why);
+    const Ptr gpu = start.accelerators.empty() ? nullptr : start.accelerators.front();
+    assume(4, "accelerator: " + (gpu != nullptr ? gpu->text() : "H100-SXM"), why);
+    assume(4, "model: " + yaml(is_known ? model : "Qwen3-32B"), is_known ? of : unknown);
     const double bytes =
         models::weight_bytes(*builtin_catalogue().find_model(is_known ? model : "Qwen3-32B"));
     const double memory = builtin_catalogue().find_accelerator("H100-SXM")->memory_bytes;
-    int gpus = 1;
+    if (!gpus.empty() && is_known)
+      return assume(4, "tensor_parallel: " + gpus, "the servers say it");
+    int least = 1;
     // Half of the memory is left to the KV cache.
-    while (bytes > 0.5 * memory * gpus && gpus < 8) gpus *= 2;
-    if (gpus > 1)
-      assume(4, fmt::format("tensor_parallel: {}", gpus), "the weights leave room then");
+    while (bytes > 0.5 * memory * least && least < 8) least *= 2;
+    if (least > 1)
+      assume(4, fmt::format("tensor_parallel: {}", least), "the weights leave room then");
   }
 
   /// The model that a load file names; empty when it names none.

@@ -28,6 +28,7 @@ struct InitScenario {
   std::vector<std::string> inputs = {};   ///< Which file plays which part.
   std::vector<std::string> assumed = {};  ///< `key: value   # assumed: why`.
   std::vector<std::string> unused = {};   ///< Files, and why they play no part.
+  std::vector<std::string> reads = {};    ///< Files that the scenario reads.
   bool assumes_accelerator = false;       ///< The scenario has that of the request.
 };
 

@@ -49,6 +49,10 @@ bool says(const ConfigNode& node, std::string_view word) {
 /// Whether the file is a scenario, a study, a catalogue or a result of routesim itself, by its
 /// keys. The loose ones may stand in a router's file, too.
 bool is_own_format(const ConfigNode& root) {
+  // A recipe of vLLM has variants, too, and llm-d-benchmark a list of scenarios.
+  const ConfigNode* stacks = root.child("scenario");
+  if (has_any(root, {"compatible_strategies"}) || (stacks != nullptr && stacks->is_sequence()))
+    return false;
   return (has_any(root, {"workload"}) && has_any(root, {"cluster"})) ||
          has_any(root, {"scenario_hash", "judged", "families"}) ||
          (has_any(root, {"pairs"}) && has_any(root, {"gates"})) ||
@@ -164,6 +168,8 @@ class Reader {
     if (built.objects != nullptr) whole.servers = starts_in_tree(built.objects, {}, found);
     if (whole.servers.empty()) append(diagnostics_, found);
     if (built.objects == nullptr) return;
+    whole.parts = built.files;
+    whole.parts.push_back(kustomization);
     files_.push_back(std::move(whole));
     const Ptr list = read_manifest_file(kustomization, {.file = kustomization}, {}, found);
     std::set<std::string> paths = entries_of(folder, fs::file_type::regular);
@@ -201,7 +207,9 @@ class Reader {
     else if (is_named)
       append(diagnostics_, found);
     if (is_named && !is_sessions && !found.has_errors() && !file.is_used())
-      diagnostics_.error({.file = path}, "", "is nothing that a scenario can be written from",
+      diagnostics_.error({.file = path}, "",
+                         "is nothing that a scenario can be written from" +
+                             (file.root == nullptr ? std::string() : kinds_held(*file.root)),
                          "servers that start vLLM, an EndpointPickerConfig or another router's "
                          "configuration, and the file of a load tool or a trace are");
     files_.push_back(std::move(file));
@@ -242,7 +250,7 @@ class Reader {
     } else if (has("vllm bench serve") || has("benchmark_serving.py")) {
       (void)vllm_bench_command(*tree::text(file.path, {.file = "--set"}), {}, of_script);
       if (!of_script.has_errors()) file.load = LoadKind::kVllmBench;
-    } else if (starts_vllm(text)) {
+    } else if (!engine_in(text).empty() || has("dynamo.vllm")) {
       auto start =
           start_in_text(text, places_in_file(file.path), {.file = file.path}, {}, {}, of_script);
       if (start) file.servers.push_back(std::move(*start));

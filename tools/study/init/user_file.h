@@ -21,6 +21,7 @@ struct UserFile {
   bool is_chart_default = false;          ///< It leaves the EndpointPickerConfig to its chart.
   std::string balancer = {};              ///< `routing.config` makes it of the file; may be empty.
   LoadKind load = LoadKind::kNone;
+  std::vector<std::string> parts = {};  ///< Files that a kustomize folder is built from.
   std::string why_unused = "neither servers, a router nor a load";
 
   bool is_used() const {
