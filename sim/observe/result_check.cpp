@@ -130,18 +130,21 @@ class StageCheck {
     require_at_most(first.min(), whole.min(), who_, "the least TTFT is over the least latency");
     require_at_most(first.max(), whole.max(), who_, "the longest TTFT is over the longest latency");
     require_at_most(first.sum(), whole.sum(), who_, "TTFT is longer than the latency");
-    const double after = whole.sum() - first.sum() - s.held_open.to_seconds();
+    // A difference of sums of days in doubles would have no digits left.
+    const Samples::Wide after = whole.sum_nano() - first.sum_nano() - s.held_open.ns();
+    const double after_s = static_cast<double>(after) * 1e-9;
     // Rounded to nanoseconds, one by one.
     const double rounding = 1e-9 * static_cast<double>(s.successes);
-    require_at_most(s.time_per_output_token.sum(), after + rounding, who_,
+    require_at_most(s.time_per_output_token.sum(), after_s + rounding, who_,
                     "TPOT is longer than all that follows the first token");
     require_at_most(s.normalized_time_per_output_token.sum(), whole.sum() + rounding, who_,
                     "latency per token is longer than the latency");
     // Gaps of requests that failed on the way stand among those of successes. A server may hear of
     // that only when the next stage has begun, whose gaps they are then.
     if (ended_ && all_gaps_succeed_)
-      require_equal(s.inter_token_latency.sum(), after, who_,
-                    "TTFT and inter_token_latency do not add up to the latency");
+      require(s.inter_token_latency.sum_nano() == after, kParts, who_,
+              "TTFT and inter_token_latency do not add up to the latency" +
+                  against(s.inter_token_latency.sum(), after_s));
   }
 
   void times() const {

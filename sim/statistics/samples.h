@@ -43,6 +43,9 @@ class Samples {
   void merge(const Samples& other);
 
   std::int64_t count() const { return count_; }
+  __extension__ using Wide = __int128;
+  /// Exactly, in units of 1e-9.
+  Wide sum_nano() const { return sum_; }
   double sum() const { return static_cast<double>(sum_) * 1e-9; }
   double mean() const { return count_ > 0 ? sum() / static_cast<double>(count_) : 0; }
   double min() const { return count_ > 0 ? static_cast<double>(min_) * 1e-9 : 0; }
@@ -53,8 +56,6 @@ class Samples {
   double stddev() const;
 
  private:
-  __extension__ using Wide = __int128;
-
   static std::size_t bucket_of(std::int64_t nano) {
     if (nano < 512) return static_cast<std::size_t>(nano < 0 ? 0 : nano);
     const int exponent = 63 - std::countl_zero(static_cast<std::uint64_t>(nano));

@@ -97,6 +97,35 @@ TEST(ResultCheck, LooksAtThePercentilesOfReports) {
   EXPECT_DOUBLE_EQ(d.sum, 500'500);
 }
 
+// 4,000 requests that wait for days and get their second token after 1 ms: in doubles the gaps are
+// below the last digit of the latencies' sum.
+TEST(ResultCheck, AddsUpLongWaitsExactly) {
+  RunResult r = one_request_result();
+  StageResult& s = r.stages[0];
+  for (int i = 1; i < 4'000; ++i) {
+    const std::int64_t ttft_ns = 700'000'000'000'001 + 3 * i;
+    s.schedule_delay.add(0);
+    s.time_to_first_token.add_nano(ttft_ns);
+    s.request_latency.add_nano(ttft_ns + 1'000'000);
+    s.time_per_output_token.add(0.001);
+    s.normalized_time_per_output_token.add(0.001);
+    s.inter_token_latency.add_nano(1'000'000, 1);
+    s.prompt_tokens.add(40);
+    s.output_tokens.add(2);
+  }
+  s.requests = s.successes = 4'000;
+  s.prompt_tokens_total = 160'000;
+  s.output_tokens_total = 10 + 2 * 3'999;
+  s.last_end = at_ms(800'000'000);
+  r.summary = s;
+  r.summary.info.name = "summary";
+  r.routing = {.decisions = 4'000, .prompt_tokens = 160'000, .hit_tokens = 32};
+  r.replicas[1].requests = 4'000;
+  r.replicas[1].prefix_query_tokens = 160'000;
+  r.end = s.last_end;
+  EXPECT_NO_THROW(check_result(r, true));
+}
+
 struct WrongResult {
   const char* what;
   std::function<void(StageResult&)> doctor;
