@@ -59,6 +59,11 @@ constexpr double kGroupedRateMarlin = 0.29;
 /// where plain products reach 742. An older kernel on the MI300X (ROCm/triton#685): 368 of 549.
 constexpr double kGroupedRate = 0.84;
 
+/// What experts with one scale per tensor reach of the bandwidth of plain products: 0.82
+/// (vllm-project/vllm#24700) to 0.85 of an H100's bandwidth, where products reach 0.88; block
+/// scales are slower (`fp8_expert_mbu`).
+constexpr double kExpertMbu = 0.95;
+
 /// The same in fp8, and assumed for fp4: 0.18 for Qwen3-30B-A3B (the same page, 208 TFLOP/s), 0.37
 /// for DeepSeek-V3 in DeepGEMM (vllm-project/vllm#13932, 423 TFLOP/s), of 1,148 for plain products
 /// on an H100.
@@ -158,7 +163,8 @@ ExpertCost::ExpertCost(const AcceleratorSpec& a, const ModelSpec& m, const Paral
   const double visited = as_real(m.experts_per_token) / as_real(m.experts);
   const bool fp8 = m.weights == WeightDtype::kFp8;
   const bool fp4 = m.weights == WeightDtype::kNvfp4;
-  const double mbu = fp8                                       ? a.fp8_expert_mbu
+  const double mbu = fp8 && !m.scaled_blocks                   ? kExpertMbu * a.weight_mbu
+                     : fp8                                     ? a.fp8_expert_mbu
                      : fp4 || m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
                                                                : a.weight_mbu;
   weights_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);

@@ -274,7 +274,9 @@ void describe(Describer& d, AcceleratorSpec& a) {
         share);
   field(d, {"mxfp4_mbu", "Share of memory bandwidth when 4-bit float experts are streamed."},
         a.mxfp4_mbu, share);
-  field(d, {"fp8_expert_mbu", "Share of memory bandwidth when fp8 experts are streamed."},
+  field(d,
+        {"fp8_expert_mbu",
+         "Share of memory bandwidth when fp8 experts with a scale per block are streamed."},
         a.fp8_expert_mbu, share);
   field(d,
         {"widening_tb_per_s",

@@ -75,7 +75,7 @@ struct AcceleratorSpec {
   double attention_mfu = 0.6;      ///< Share of bf16 peak of causal prefill attention.
   double weight_mbu = 0.8;         ///< Share of memory bandwidth when weights are streamed.
   double mxfp4_mbu = 0.45;         ///< The same for experts in MXFP4 or NVFP4.
-  double fp8_expert_mbu = 0.65;    ///< The same for fp8 experts.
+  double fp8_expert_mbu = 0.65;    ///< The same for fp8 experts with a scale per block.
   double widening_tb_per_s = 0;  ///< At which a tile of an MXFP4 product widens; 0: no such kernel.
   double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
   double kv_mbu_fp8 = 0.85;      ///< The same for blocks in fp8, until vLLM's releases of 2026-H2.
