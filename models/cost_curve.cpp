@@ -18,6 +18,11 @@ void describe(Describer& d, CostCurveParameters& p) {
   field(d, {"shared_context_weight", "Cost of context in blocks others read too, 1 is full."},
         p.shared_context_weight, RealRange{.min = 0, .max = 1});
   field(d,
+        {"mixed_context_us_per_ktok",
+         "Least per 1000 KV tokens that decode reads beside a prompt chunk, us: FlashAttention 2 "
+         "computes a tile of rows for each head. 0: no dearer than alone."},
+        p.mixed_context_us_per_ktok, amount);
+  field(d,
         {"max_shared_prefix",
          "Tokens of the longest prefix whose second reader finds it in the GPU's L2 cache; longer "
          "ones cost full price. 0 is no limit."},
@@ -59,6 +64,7 @@ CostCurve::CostCurve(const CostCurveParameters& p, const FittedRange& range, std
       sequence_(ms_to_ticks(p.sequence_ms)),
       context_(ns_to_ticks(p.context_us_per_ktok)),  // us per 1000 tokens is ns per token.
       shared_context_(ns_to_ticks(p.context_us_per_ktok * p.shared_context_weight)),
+      mixed_context_(ns_to_ticks(p.mixed_context_us_per_ktok)),
       prefill_token_(us_to_ticks(p.prefill_us_per_token)),
       prefill_pair_q8_(ns_to_ticks(p.prefill_pair_ns * 256)),
       prefill_chunk_(ms_to_ticks(p.prefill_chunk_ms)),
@@ -72,9 +78,10 @@ CostCurve::CostCurve(const CostCurveParameters& p, const FittedRange& range, std
       parameters_(p),
       range_(range),
       provenance_(std::move(provenance)) {
-  for (double v : {p.step_ms, p.sequence_ms, p.context_us_per_ktok, p.prefill_us_per_token,
-                   p.prefill_pair_ns, p.prefill_chunk_ms, p.token_us, p.cpu_step_ms,
-                   p.cpu_sequence_ms, p.group_round_ms, p.group_padding_us, p.group_token_us})
+  for (double v :
+       {p.step_ms, p.sequence_ms, p.context_us_per_ktok, p.prefill_us_per_token, p.prefill_pair_ns,
+        p.prefill_chunk_ms, p.token_us, p.cpu_step_ms, p.cpu_sequence_ms, p.group_round_ms,
+        p.group_padding_us, p.group_token_us, p.mixed_context_us_per_ktok})
     ROUTESIM_CHECK(std::isfinite(v) && v >= 0, "cost curve coefficient out of range");
   ROUTESIM_CHECK(p.shared_context_weight >= 0 && p.shared_context_weight <= 1,
                  "shared_context_weight out of range");
@@ -88,8 +95,10 @@ std::int64_t CostCurve::gpu_ticks(const BatchShape& s) const {
       step_ + times(sequence_, s.decode_requests) +
       times(context_, s.decode_context - s.shared_context) +
       times(shares_prefixes(s, parameters_.max_shared_prefix) ? shared_context_ : context_,
-            s.shared_context) +
-      times(token_, s.tokens());
+            s.shared_context);
+  if (s.prefill_tokens > s.prefill_requests)
+    context = std::max(context, times(mixed_context_, s.decode_context));
+  WideTicks t = step_ + times(sequence_, s.decode_requests) + context + times(token_, s.tokens());
   if (s.prefill_tokens > 0)
     t += times(prefill_token_, s.prefill_tokens) + (times(prefill_pair_q8_, s.prefill_pairs) >> 8) +
          times(prefill_chunk_, s.prefill_requests);

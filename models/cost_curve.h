@@ -5,6 +5,8 @@
 //   step = async ? max(gpu, cpu) : gpu + cpu
 //
 // Decode and prefill of a mixed step add up: that is what static-batch measurements of vLLM show.
+// Where the attention kernel computes a tile for each head of a decode beside a prompt chunk
+// (FlashAttention 2), a token of decode context costs at least mixed_context there.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +19,22 @@ namespace routesim::models {
 
 /// The coefficients. All are >= 0; units are in the names.
 struct CostCurveParameters {
-  double step_ms = 0;                  ///< a: weights streamed once, launches.
-  double sequence_ms = 0;              ///< c: per decoding sequence.
-  double context_us_per_ktok = 0;      ///< d: per 1000 effective KV tokens read by decode.
-  double shared_context_weight = 1;    ///< θ in [0, 1]: cost of context others read too.
-  std::int64_t max_shared_prefix = 0;  ///< Longer shared prefixes cost full price; 0: none does.
-  double prefill_us_per_token = 0;     ///< p1.
-  double prefill_pair_ns = 0;          ///< p2: per unit of S = Σ (computed+new)² − computed².
-  double prefill_chunk_ms = 0;         ///< k: per prompt chunk.
-  double token_us = 0;                 ///< m: communication, per token of any kind.
-  double cpu_step_ms = 0;              ///< h0.
-  double cpu_sequence_ms = 0;          ///< h1: per sequence in the step.
-  bool async_scheduling = false;       ///< CPU work hides behind the GPU.
-  double group_round_ms = 0;           ///< Lock-step DP: per round of tokens through the experts.
-  double group_padding_us = 0;         ///< Lock-step DP: per token below the largest rank's count.
-  double group_token_us = 0;  ///< Lock-step DP: per token of all ranks (all-to-all, experts).
+  double step_ms = 0;                    ///< a: weights streamed once, launches.
+  double sequence_ms = 0;                ///< c: per decoding sequence.
+  double context_us_per_ktok = 0;        ///< d: per 1000 effective KV tokens read by decode.
+  double shared_context_weight = 1;      ///< θ in [0, 1]: cost of context others read too.
+  double mixed_context_us_per_ktok = 0;  ///< The same beside a prompt chunk; 0: no dearer.
+  std::int64_t max_shared_prefix = 0;    ///< Longer shared prefixes cost full price; 0: none does.
+  double prefill_us_per_token = 0;       ///< p1.
+  double prefill_pair_ns = 0;     ///< p2: per unit of S = Σ (computed+new)² − computed².
+  double prefill_chunk_ms = 0;    ///< k: per prompt chunk.
+  double token_us = 0;            ///< m: communication, per token of any kind.
+  double cpu_step_ms = 0;         ///< h0.
+  double cpu_sequence_ms = 0;     ///< h1: per sequence in the step.
+  bool async_scheduling = false;  ///< CPU work hides behind the GPU.
+  double group_round_ms = 0;      ///< Lock-step DP: per round of tokens through the experts.
+  double group_padding_us = 0;    ///< Lock-step DP: per token below the largest rank's count.
+  double group_token_us = 0;      ///< Lock-step DP: per token of all ranks (all-to-all, experts).
 };
 
 void describe(Describer& d, CostCurveParameters& p);
@@ -65,7 +68,7 @@ class CostCurve final : public LatencyModel {
   std::int64_t gpu_ticks(const BatchShape& shape) const;
   std::int64_t cpu_ticks(const BatchShape& shape) const;
 
-  std::int64_t step_ = 0, sequence_ = 0, context_ = 0, shared_context_ = 0;
+  std::int64_t step_ = 0, sequence_ = 0, context_ = 0, shared_context_ = 0, mixed_context_ = 0;
   std::int64_t prefill_token_ = 0, prefill_pair_q8_ = 0, prefill_chunk_ = 0, token_ = 0;
   std::int64_t cpu_step_ = 0, cpu_sequence_ = 0;
   std::int64_t group_round_ = 0, group_padding_ = 0, group_token_ = 0;

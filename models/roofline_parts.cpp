@@ -238,6 +238,12 @@ AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const
   shared_context_ = ns_to_ticks(std::max(full * a.shared_context_weight, latent));
   windowed_context_ = ns_to_ticks(layer * as_real(m.sliding_layers));
   window_ = m.sliding_window;
+  // FlashAttention 2 gives a mixed batch to one call, which neither packs the heads of a group nor
+  // splits the context: each head of a decode computes a tile of rows (vllm-project/vllm#58013).
+  if (m.is_mla() || a.mixed_decode_rows == 0) return;
+  const double rows = 2 * as_real(a.mixed_decode_rows);  // A row is a pair, which S counts twice.
+  mixed_context_ = std::max(context_, ns_to_ticks(rows * pair_ns_));
+  mixed_windowed_context_ = std::max(windowed_context_, ns_to_ticks(rows * windowed_pair_ns_));
 }
 
 double AttentionCost::prefill_ns(const BatchShape& s) const {
@@ -252,6 +258,10 @@ std::int64_t AttentionCost::decode_ticks(const BatchShape& s) const {
   const auto times = [](std::int64_t ticks, std::int64_t count) {
     return static_cast<WideTicks>(ticks) * count;
   };
+  const std::int64_t in_windows = std::min(s.decode_context, s.decode_requests * window_);
+  if (mixed_context_ > 0 && s.prefill_tokens > s.prefill_requests)
+    return bounded_ticks(times(mixed_context_, s.decode_context) +
+                         times(mixed_windowed_context_, in_windows));
   return bounded_ticks(
       times(context_, s.decode_context - s.shared_context) +
       times(shares_prefixes(s, max_shared_prefix_) ? shared_context_ : context_, s.shared_context) +

@@ -79,6 +79,8 @@ class AttentionCost {
   double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;
   // Ticks per token of decode context: layers that see everything, layers with a window.
   std::int64_t context_ = 0, shared_context_ = 0, windowed_context_ = 0, window_ = 0;
+  /// The same beside a prompt chunk where the kernel computes whole tiles; 0: as without.
+  std::int64_t mixed_context_ = 0, mixed_windowed_context_ = 0;
   std::int64_t max_shared_prefix_ = 0;
 };
 

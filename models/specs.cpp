@@ -237,6 +237,30 @@ static void describe_times(Describer& d, AcceleratorSpec& a) {
         a.collective_efficiency, RealRange{.min = 0, .max = 1, .min_open = true});
 }
 
+static void describe_attention(Describer& d, AcceleratorSpec& a) {
+  const RealRange share{.min = 0, .max = 1, .min_open = true};
+  field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
+  field(
+      d,
+      {"kv_mbu_fp8",
+       "The same for blocks in fp8, with engine presets before 2026-H2; from then on as in bf16."},
+      a.kv_mbu_fp8, share);
+  field(
+      d,
+      {"mixed_decode_rows",
+       "Query rows that the attention kernel computes for each head of a decode beside a prompt "
+       "chunk: 64 with FlashAttention 2 (vllm-project/vllm#58013), 0 where decodes keep a path of "
+       "their own."},
+      a.mixed_decode_rows, IntRange{0, 1024});
+  field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
+        a.shared_context_weight, RealRange{.min = 0, .max = 1});
+  field(d,
+        {"l2_bytes",
+         "L2 cache, bytes. A shared prefix is re-read at shared_context_weight while a layer of it "
+         "takes at most half of it; 0 is no limit."},
+        a.l2_bytes, RealRange{.min = 0, .max = kMostOfAnything});
+}
+
 void describe(Describer& d, AcceleratorSpec& a) {
   const RealRange positive{.min = 0, .max = kMostOfAnything, .min_open = true};
   const RealRange amount{.min = 0, .max = kMostOfAnything};

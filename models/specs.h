@@ -79,6 +79,9 @@ struct AcceleratorSpec {
   double widening_tb_per_s = 0;  ///< At which a tile of an MXFP4 product widens; 0: no such kernel.
   double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
   double kv_mbu_fp8 = 0.85;      ///< The same for blocks in fp8, until vLLM's releases of 2026-H2.
+  /// Rows of a tile of the attention kernel that a decode beside a prompt chunk computes for each
+  /// of its heads, one of them needed (FlashAttention 2); 0: the kernel has a path for decodes.
+  std::int64_t mixed_decode_rows = 0;
   double shared_context_weight = 1;  ///< Cost of re-reading a block others read too (θ).
   double l2_bytes = 0;               ///< L2 cache; a shared prefix is re-read there. 0: unlimited.
   double kernel_us = 3.0;            ///< Fixed time of one matrix product, besides the above.

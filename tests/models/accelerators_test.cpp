@@ -86,6 +86,29 @@ TEST(Accelerators, EfficienciesOfTheMeasuredOnes) {
   }
 }
 
+// FlashAttention 2 runs where 3 and 4 do not; cards without peer access meet in the host's memory.
+TEST(Accelerators, GenerationsDecideAttentionAndCollectives) {
+  const Catalogue c = tools::builtin_catalogue();
+  const auto rows = [&](const char* name) { return c.find_accelerator(name)->mixed_decode_rows; };
+  const auto staged = [&](const char* name) {
+    return c.find_accelerator(name)->collective_efficiency == 0.33;
+  };
+  for (const char* name : {"A10G", "L4", "L40S", "L40", "A10", "A40", "RTX-A6000", "RTX-6000-Ada",
+                           "RTX-PRO-6000", "RTX-3090", "RTX-4090", "RTX-5090"}) {
+    EXPECT_EQ(rows(name), 64) << name;
+    EXPECT_TRUE(staged(name)) << name;
+  }
+  for (const char* name : {"A100-80", "A100-40", "A100-PCIe"}) {
+    EXPECT_EQ(rows(name), 64) << name;
+    EXPECT_FALSE(staged(name)) << name;
+  }
+  for (const char* name : {"H100-SXM", "H100-PCIe", "H200", "B200", "GB200", "MI300X"}) {
+    EXPECT_EQ(rows(name), 0) << name;
+    EXPECT_FALSE(staged(name)) << name;
+  }
+  for (const char* name : {"T4", "V100-32"}) EXPECT_EQ(rows(name), 0) << name;
+}
+
 // Fixed times that models/README.md states, us (a product, a layer, a layer of experts, a product
 // with block scales, an fp8 product, a layer with a prompt) and ms (GPU and host of a step).
 TEST(Accelerators, FixedTimesOfTheMeasuredOnes) {

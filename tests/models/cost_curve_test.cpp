@@ -57,6 +57,24 @@ TEST(CostCurve, PrefillAddsToDecode) {
   EXPECT_NEAR(ms(curve.step_ticks(mixed) - curve.step_ticks(prefill)), 0.68 + 0.439, 1e-4);
 }
 
+TEST(CostCurve, ContextBesideAPromptChunkCostsAtLeastATile) {
+  CostCurveParameters p = reference();
+  const BatchShape alone{.decode_requests = 10, .decode_context = 10'000, .shared_context = 8'000};
+  BatchShape mixed = alone;
+  mixed.prefill_requests = 1;
+  mixed.prefill_tokens = 2;
+  const double without = ms(CostCurve(p, {}, "").step_ticks(mixed));
+  p.mixed_context_us_per_ktok = 500;  // 5 ms instead of 6,000 tokens at 43.9 us per 1,000.
+  const CostCurve curve(p, {}, "");
+  EXPECT_NEAR(ms(curve.step_ticks(mixed)) - without, 5 - 0.2634, 1e-4);
+  EXPECT_EQ(curve.step_ticks(alone), CostCurve(reference(), {}, "").step_ticks(alone));
+  mixed.prefill_tokens = 1;  // The last token of a prompt is like a decoded one.
+  EXPECT_NEAR(ms(curve.step_ticks(mixed)), without - 0.0477, 1e-4);
+  p.mixed_context_us_per_ktok = 1;  // Less than memory takes.
+  mixed.prefill_tokens = 2;
+  EXPECT_NEAR(ms(CostCurve(p, {}, "").step_ticks(mixed)), without, 1e-9);
+}
+
 TEST(CostCurve, CpuAddsWhenSynchronousAndHidesWhenAsynchronous) {
   CostCurveParameters p = reference();
   p.cpu_step_ms = 16;

@@ -252,9 +252,9 @@ class StaticBatchReader {
 
 models::CostCurveParameters rounded(models::CostCurveParameters p) {
   for (double* v : {&p.step_ms, &p.sequence_ms, &p.context_us_per_ktok, &p.shared_context_weight,
-                    &p.prefill_us_per_token, &p.prefill_pair_ns, &p.prefill_chunk_ms, &p.token_us,
-                    &p.cpu_step_ms, &p.cpu_sequence_ms, &p.group_round_ms, &p.group_padding_us,
-                    &p.group_token_us})
+                    &p.mixed_context_us_per_ktok, &p.prefill_us_per_token, &p.prefill_pair_ns,
+                    &p.prefill_chunk_ms, &p.token_us, &p.cpu_step_ms, &p.cpu_sequence_ms,
+                    &p.group_round_ms, &p.group_padding_us, &p.group_token_us})
     *v = with_digits(*v, 6);
   return p;
 }

@@ -26,6 +26,7 @@ constexpr std::array<NamedCoefficient, 13> kCoefficients = {{
     {"sequence_ms", &CostCurveParameters::sequence_ms},
     {"context_us_per_ktok", &CostCurveParameters::context_us_per_ktok},
     {"shared_context_weight", &CostCurveParameters::shared_context_weight},
+    {"mixed_context_us_per_ktok", &CostCurveParameters::mixed_context_us_per_ktok},
     {"prefill_us_per_token", &CostCurveParameters::prefill_us_per_token},
     {"prefill_pair_ns", &CostCurveParameters::prefill_pair_ns},
     {"prefill_chunk_ms", &CostCurveParameters::prefill_chunk_ms},
