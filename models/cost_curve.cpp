@@ -91,8 +91,7 @@ std::int64_t CostCurve::gpu_ticks(const BatchShape& s) const {
   const auto times = [](std::int64_t ticks, std::int64_t count) {
     return static_cast<WideTicks>(ticks) * count;
   };
-  WideTicks t =
-      step_ + times(sequence_, s.decode_requests) +
+  WideTicks context =
       times(context_, s.decode_context - s.shared_context) +
       times(shares_prefixes(s, parameters_.max_shared_prefix) ? shared_context_ : context_,
             s.shared_context);

@@ -26,7 +26,9 @@ namespace routesim::models {
 /// What the engine does that the roofline must know.
 struct RooflineOptions {
   KvDtype kv_dtype = KvDtype::kBf16;
-  bool cuda_graphs = true;        ///< Pad small batches to vLLM's capture sizes (up to 512).
+  bool cuda_graphs = true;  ///< Pad small batches to vLLM's capture sizes (up to 512).
+  /// A decode step is one graph; until vLLM v0.10 graphs end before each layer's attention.
+  bool full_graphs = true;
   bool async_scheduling = false;  ///< Host cost hides behind the GPU.
   /// Kernels of 2025: experts in a widened 4-bit format by Marlin, an fp8 cache no faster than
   /// bf16.
@@ -60,6 +62,7 @@ class Roofline final : public LatencyModel {
   AttentionCost attention_;
   CommunicationCost communication_;
   double chunk_ns_ = 0;   ///< Of a step with more than one token of a prompt in it.
+  double gaps_ns_ = 0;    ///< Between the graphs of a step.
   double launch_ns_ = 0;  ///< Eager mode: least time to launch all kernels.
   std::int64_t host_step_ = 0, host_sequence_ = 0;  ///< Ticks.
   Trust trust_ = Trust::kRoofline;

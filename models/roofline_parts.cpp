@@ -265,7 +265,7 @@ std::int64_t AttentionCost::decode_ticks(const BatchShape& s) const {
   return bounded_ticks(
       times(context_, s.decode_context - s.shared_context) +
       times(shares_prefixes(s, max_shared_prefix_) ? shared_context_ : context_, s.shared_context) +
-      times(windowed_context_, std::min(s.decode_context, s.decode_requests * window_)));
+      times(windowed_context_, in_windows));
 }
 
 AttentionCost::Growth AttentionCost::growth(const BatchShape& s) const {

@@ -231,6 +231,11 @@ static void describe_times(Describer& d, AcceleratorSpec& a) {
         a.host_step_ms, amount);
   field(d, {"host_sequence_ms", "Host cost per sequence and step, ms."}, a.host_sequence_ms,
         amount);
+  field(d,
+        {"one_gpu_sequence_ms",
+         "The same of a server with one GPU, whose engine has no other process to tell, ms; 0: no "
+         "less."},
+        a.one_gpu_sequence_ms, amount);
   field(d, {"collective_us", "Latency of one collective operation, us."}, a.collective_us, amount);
   field(d, {"switched_link", "The GPUs of a node meet in a switch (NVSwitch)."}, a.switched_link);
   field(d, {"collective_efficiency", "Share of link_gb_per_s collectives reach."},
@@ -307,19 +312,7 @@ void describe(Describer& d, AcceleratorSpec& a) {
          "Rate at which every tile of a product widens its expert's MXFP4 weights, 10^12 bytes/s, "
          "with engine presets from 2026-H1; 0 where no kernel is known."},
         a.widening_tb_per_s, amount);
-  field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
-  field(
-      d,
-      {"kv_mbu_fp8",
-       "The same for blocks in fp8, with engine presets before 2026-H2; from then on as in bf16."},
-      a.kv_mbu_fp8, share);
-  field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
-        a.shared_context_weight, RealRange{.min = 0, .max = 1});
-  field(d,
-        {"l2_bytes",
-         "L2 cache, bytes. A shared prefix is re-read at shared_context_weight while a layer of it "
-         "takes at most half of it; 0 is no limit."},
-        a.l2_bytes, amount);
+  describe_attention(d, a);
   describe_times(d, a);
 }
 

@@ -93,6 +93,7 @@ struct AcceleratorSpec {
   double gpu_step_ms = 0.8;          ///< Per step, outside the layers: inputs, sampler, launch.
   double host_step_ms = 0.7;         ///< Per step: scheduling, copies; asynchronously hidden.
   double host_sequence_ms = 0.06;    ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
+  double one_gpu_sequence_ms = 0;    ///< The same without other GPUs to tell; 0: no less.
   double collective_us = 5.0;        ///< Latency of one all-reduce or all-to-all.
   double collective_efficiency = 0.65;  ///< Share of link_gb_per_s that collectives reach.
   bool switched_link = false;           ///< A switch joins the GPUs of a node (NVSwitch).

@@ -55,11 +55,12 @@ static void describe_adapters(Describer& d, EngineConfig& c) {
 }
 
 void describe(Describer& d, EngineConfig& c) {
-  field(d,
-        {"preset",
-         "vLLM release family whose scheduler rules apply: 2025-H2 is v0.9-v0.12, "
-         "2026-H1 is v0.14-v0.20, 2026-H2 is the newest."},
-        c.preset);
+  field(
+      d,
+      {"preset",
+       "vLLM release family whose rules apply: 2025-Q3 is v0.9-v0.10, 2025-H2 is v0.11-v0.12 (and "
+       "stood for both until routesim 0.2), 2026-H1 is v0.14-v0.20, 2026-H2 is the newest."},
+      c.preset);
   field(d, {"block_size", "Tokens per KV block (--block-size)."}, c.block_size, IntRange{1, 4096});
   field(d,
         {"num_gpu_blocks",
@@ -110,7 +111,7 @@ void describe(Describer& d, EngineConfig& c) {
 EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blocks,
                                  std::int64_t default_max_model_len, bool large_gpu) {
   const bool newest = c.preset == EnginePreset::k2026H2;
-  const bool from_2026 = c.preset != EnginePreset::k2025H2;
+  const bool recent = from_2026(c.preset);
   EngineRules r;
   r.block_size = c.block_size;
   r.num_gpu_blocks = num_gpu_blocks;
@@ -129,13 +130,13 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   r.enable_prefix_caching = c.enable_prefix_caching;
   r.watermark_blocks =
       static_cast<std::int64_t>(c.watermark.value_or(0.0) * static_cast<double>(num_gpu_blocks));
-  r.reserve_full_isl = c.reserve_full_isl.value_or(from_2026);
-  r.async_scheduling = c.async_scheduling.value_or(from_2026);
+  r.reserve_full_isl = c.reserve_full_isl.value_or(recent);
+  r.async_scheduling = c.async_scheduling.value_or(recent);
   r.skip_unallocatable_head = c.skip_unallocatable_head.value_or(newest);
   r.idle_polling = c.idle_polling.value_or(newest);
-  r.remote_partial_block = from_2026;
+  r.remote_partial_block = recent;
   // The largest CUDA graph has 512 tokens.
-  const std::int64_t largest_graph = from_2026 ? 512 : std::numeric_limits<std::int64_t>::max();
+  const std::int64_t largest_graph = recent ? 512 : std::numeric_limits<std::int64_t>::max();
   r.rank_padding_limit = c.enforce_eager ? 0 : largest_graph;
   r.max_loras = c.max_loras.value_or(0);
   r.max_cpu_loras = std::max(r.max_loras, c.max_cpu_loras.value_or(r.max_loras));
@@ -180,7 +181,7 @@ std::int64_t blocks_of_reported_tokens(std::int64_t tokens, const EngineRules& r
 }
 
 bool uses_hybrid_kv_manager(const EngineConfig& c, const HybridKvUse& use) {
-  const bool oldest = c.preset == EnginePreset::k2025H2;
+  const bool oldest = !from_2026(c.preset);
   const bool off = (oldest && (use.chunked_windows || use.kv_events)) ||
                    (use.kv_transfer && c.preset != EnginePreset::k2026H2) || use.one_group;
   return c.hybrid_kv_manager.value_or(!off);
@@ -211,9 +212,9 @@ void describe(Describer& d, ApiServerConfig& c) {
 
 ApiServerTimes resolve_api_server(const ApiServerConfig& c, EnginePreset preset,
                                   std::int64_t ranks_behind) {
-  const bool from_2026 = preset != EnginePreset::k2025H2;
-  return {.processes = c.processes.value_or(from_2026 ? ranks_behind : 1),
-          .request = c.request_time.value_or(Duration::milliseconds(from_2026 ? 2 : 6)),
+  const bool recent = from_2026(preset);
+  return {.processes = c.processes.value_or(recent ? ranks_behind : 1),
+          .request = c.request_time.value_or(Duration::milliseconds(recent ? 2 : 6)),
           .prompt_token = c.prompt_token_time.value_or(Duration::nanoseconds(1500))};
 }
 

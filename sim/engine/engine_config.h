@@ -18,7 +18,8 @@ namespace routesim::sim {
 constexpr std::int64_t kMostModelLength = 16'777'216;
 
 /// vLLM releases whose scheduler rules differ; see sim/README.md for the table of switches.
-enum class EnginePreset { k2025H2, k2026H1, k2026H2 };
+enum class EnginePreset { k2025Q3, k2025H2, k2026H1, k2026H2 };
+constexpr bool from_2026(EnginePreset preset) { return preset >= EnginePreset::k2026H1; }
 /// Order of the waiting queue.
 enum class SchedulingPolicy { kFcfs, kPriority };
 /// Where freed blocks go: all to the tail of the free queue, or unhashed ones to its head.
@@ -140,7 +141,7 @@ struct HybridKvUse {
   bool chunked_windows = false;  ///< Its windowed layers look at chunks (Llama 4).
 };
 /// True where windowed layers hold no more blocks than their window takes (vLLM's hybrid KV cache
-/// manager), false where they hold as many as the others. By default off in preset 2025-H2 for
+/// manager), false where they hold as many as the others. By default off in presets of 2025 for
 /// chunked windows (VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE is 0 until
 /// vllm-project/vllm#29627, and 1 since) and with KV events (vLLM until v0.16), and with KV
 /// transfer until 2026-H1, later with connectors that are not SupportsHMA.
@@ -157,7 +158,8 @@ double default_gpu_memory_utilization(EnginePreset preset);
 
 template <>
 struct routesim::EnumNames<routesim::sim::EnginePreset> {
-  static constexpr std::array<std::string_view, 3> value = {"2025-H2", "2026-H1", "2026-H2"};
+  static constexpr std::array<std::string_view, 4> value = {"2025-Q3", "2025-H2", "2026-H1",
+                                                            "2026-H2"};
 };
 template <>
 struct routesim::EnumNames<routesim::sim::SchedulingPolicy> {

@@ -29,7 +29,7 @@ void check_pool(const PoolConfig& pool, const std::string& path, const AdapterDe
                       "default");
     return;
   }
-  if (pool.data_parallel > 1 && engine.preset == EnginePreset::k2025H2 &&
+  if (pool.data_parallel > 1 && !from_2026(engine.preset) &&
       pool.data_parallel_balancing == DataParallelBalancing::kInternal)
     diagnostics.error(where, path + ".data_parallel",
                       "vLLM of 2025 does not start with LoRA and several ranks in one server");

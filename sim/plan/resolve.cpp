@@ -35,9 +35,8 @@ bool steps_together(const PoolConfig& c, const models::ModelSpec& model) {
 /// Slots for adapters are allocated when a server starts.
 double adapter_bytes(const EngineConfig& c, const models::ModelSpec& model,
                      const models::Parallelism& p) {
-  const double experts = c.preset == EnginePreset::k2025H2
-                             ? 0
-                             : models::lora_expert_slot_bytes(model, p, c.max_lora_rank);
+  const double experts =
+      from_2026(c.preset) ? models::lora_expert_slot_bytes(model, p, c.max_lora_rank) : 0;
   return static_cast<double>(c.max_loras.value_or(0)) *
          (models::lora_bytes_per_gpu(model, p, c.max_lora_rank) + experts);
 }
@@ -334,8 +333,9 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   out.latency = latency(c, *gpu, *model, parallelism,
                         {.kv_dtype = dtype,
                          .cuda_graphs = !c.engine.enforce_eager,
+                         .full_graphs = c.engine.preset != EnginePreset::k2025Q3,
                          .async_scheduling = out.rules.async_scheduling,
-                         .older_experts = c.engine.preset == EnginePreset::k2025H2,
+                         .older_experts = !from_2026(c.engine.preset),
                          .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2});
   if (out.rules.max_loras > 0)
     out.latency = std::make_shared<models::LoraLatency>(
@@ -473,7 +473,7 @@ AdapterDemand Resolver::adapters(const Scenario& s) {
 WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics) {
   WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
   if (!s.cluster.pools.empty())
-    set_release_defaults(out.load, s.cluster.pools.front().engine.preset == EnginePreset::k2025H2);
+    set_release_defaults(out.load, !from_2026(s.cluster.pools.front().engine.preset));
   return out;
 }
 

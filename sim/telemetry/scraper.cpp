@@ -99,7 +99,7 @@ void Scraper::write_adapters(std::uint32_t row, const AdapterGauges& gauges,
   if (!also_.adapters || gauges.slots == 0) return;
   const ResolvedPool& pool = plan_.pools[endpoints_[endpoints_.first(row)].pool];
   AdapterSet active = gauges.running, waiting = gauges.waiting;
-  if (pool.config.engine.preset != EnginePreset::k2025H2) active = waiting = active | waiting;
+  if (from_2026(pool.config.engine.preset)) active = waiting = active | waiting;
   policies::LoraState state;
   for (std::uint32_t a = 1; a <= plan_.adapters.size(); ++a) {
     if ((active & adapter_bit(a)) != 0) state.active.push_back(plan_.adapters[a - 1]);

@@ -60,11 +60,11 @@ std::size_t audit(T value) {
 }
 
 TEST(Describe, EveryConfigStructOfTheModule) {
-  EXPECT_EQ(audit(AcceleratorSpec{}), 37u);
+  EXPECT_EQ(audit(AcceleratorSpec{}), 39u);
   EXPECT_EQ(audit(ModelSpec{}), 29u);
   EXPECT_EQ(audit(WeightFormat{}), 3u);
   EXPECT_EQ(audit(Parallelism{}), 4u);
-  EXPECT_EQ(audit(CostCurveParameters{}), 15u);
+  EXPECT_EQ(audit(CostCurveParameters{}), 16u);
   EXPECT_EQ(audit(FittedRange{}), 4u);
   EXPECT_EQ(audit(FittedCurve{}), 8u);
   EXPECT_EQ(audit(MeasuredTable{}), 4u);

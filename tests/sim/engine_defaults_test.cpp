@@ -68,7 +68,8 @@ TEST(EngineDefaults, SwitchesByRelease) {
   };
   // 2026-H2: 0.92 of the memory; 0.82 then is as much as 0.8048 before: 0.0152 go to graphs.
   for (const Switches& s :
-       {Switches{EnginePreset::k2025H2, false, false, false, false, FreeQueue::kAppendAll, 0.9, 0},
+       {Switches{EnginePreset::k2025Q3, false, false, false, false, FreeQueue::kAppendAll, 0.9, 0},
+        {EnginePreset::k2025H2, false, false, false, false, FreeQueue::kAppendAll, 0.9, 0},
         {EnginePreset::k2026H1, true, true, false, true, FreeQueue::kAppendAll, 0.9, 0},
         {EnginePreset::k2026H2, true, true, true, true, FreeQueue::kUnhashedFirst, 0.92, 0.0152}}) {
     const EngineConfig c{.preset = s.preset};

@@ -260,11 +260,12 @@ TEST_F(VllmServe, AnOfficialImagesReleaseIsThePreset) {
     return std::string(
         enum_name(load("    vllm_serve: pod.yaml\n").scenario.cluster.pools[0].engine.preset));
   };
-  EXPECT_EQ(preset("vllm/vllm-openai:v0.9.2"), "2025-H2");
+  EXPECT_EQ(preset("vllm/vllm-openai:v0.9.2"), "2025-Q3");
+  EXPECT_EQ(preset("vllm/vllm-openai:v0.11.0"), "2025-H2");
   EXPECT_EQ(preset("docker.io/vllm/vllm-openai:v0.12.0"), "2025-H2");
   EXPECT_EQ(preset("vllm/vllm-openai:v0.20"), "2026-H1");
   EXPECT_EQ(preset("vllm/vllm-openai:v0.22.1-x86_64-cu130"), "2026-H2");
-  EXPECT_EQ(preset("ghcr.io/llm-d/llm-d:v0.2.0"), "2025-H2");
+  EXPECT_EQ(preset("ghcr.io/llm-d/llm-d:v0.2.0"), "2025-Q3");
   EXPECT_EQ(preset("ghcr.io/llm-d/llm-d-cuda:v0.3.1"), "2025-H2");
   for (const char* image : {"ghcr.io/llm-d/llm-d-cuda:v0.5.1", "ghcr.io/llm-d/llm-d-cuda:v0.6.0",
                             "ghcr.io/llm-d/llm-d-cuda:v0.7.0"})

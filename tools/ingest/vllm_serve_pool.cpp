@@ -73,13 +73,13 @@ struct Releases {
   std::string_view preset;
 };
 constexpr int kNewest = 1'000'000;
-constexpr std::array kVllm = {Releases{9, 12, "2025-H2"}, Releases{14, 20, "2026-H1"},
-                              Releases{21, kNewest, "2026-H2"}};
+constexpr std::array kVllm = {Releases{9, 10, "2025-Q3"}, Releases{11, 12, "2025-H2"},
+                              Releases{14, 20, "2026-H1"}, Releases{21, kNewest, "2026-H2"}};
 /// By the vLLM they hold: v0.3 has 0.11.0, v0.5 0.14.1, v0.6 0.17.1, v0.7 0.19.1, v0.8 0.23.0, v0.9
 /// 0.26.0 (component tables of the llm-d releases; pull request 365), and 0.13 came after v0.4
 /// (558).
-constexpr std::array kLlmD = {Releases{2, 4, "2025-H2"}, Releases{5, 7, "2026-H1"},
-                              Releases{8, kNewest, "2026-H2"}};
+constexpr std::array kLlmD = {Releases{2, 2, "2025-Q3"}, Releases{3, 4, "2025-H2"},
+                              Releases{5, 7, "2026-H1"}, Releases{8, kNewest, "2026-H2"}};
 constexpr std::array<std::string_view, 4> kLlmDImages = {"llm-d", "llm-d-cuda", "llm-d-aws",
                                                          "llm-d-rocm"};
 

@@ -21,7 +21,7 @@ struct NamedCoefficient {
   std::string_view name;
   double CostCurveParameters::*member;
 };
-constexpr std::array<NamedCoefficient, 13> kCoefficients = {{
+constexpr std::array<NamedCoefficient, 14> kCoefficients = {{
     {"step_ms", &CostCurveParameters::step_ms},
     {"sequence_ms", &CostCurveParameters::sequence_ms},
     {"context_us_per_ktok", &CostCurveParameters::context_us_per_ktok},
