@@ -30,8 +30,11 @@ void Disaggregation::start_transfer(std::uint32_t handle, std::int64_t blocks, S
   const SimTime known =
       acquainted_.emplace(std::pair(from.replica, to.replica), now + transfer.first_contact)
           .first->second;
-  if (known > now)
-    queue_.push(known, EventKind::kPull, handle, live.stamp);
+  // The GPUs' workers post the descriptors, which takes nothing of the ports that servers share.
+  const SimTime posted =
+      std::max(known, now) + transfer.descriptor_time * (blocks * pool.descriptors);
+  if (posted > now)
+    queue_.push(posted, EventKind::kPull, handle, live.stamp);
   else
     begin_pull(handle, now);
 }

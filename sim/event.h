@@ -23,6 +23,7 @@ enum class EventKind : std::uint8_t {
   kTransferTick,  ///< A KV transfer may have ended.
   kPullStep,      ///< subject: pull between tiers; its next message arrives. stamp 1: too late.
   kPull,          ///< subject: live request; the servers have shaken hands, its KV can be pulled.
+  kHandOver,      ///< subject: live request; the decode server's API server gets it.
   kCompletion,    ///< subject: live request; its last token reaches the client.
   kClientAction,  ///< The load generator wants to be called.
   kDelivery,      ///< subject: live request; reaches an engine's queue.
@@ -53,6 +54,7 @@ constexpr EventPriority priority_of(EventKind kind) {
     case EventKind::kTransferTick:
     case EventKind::kPull:
     case EventKind::kPullStep:
+    case EventKind::kHandOver:
       return EventPriority::kTransfer;
     case EventKind::kCompletion:
       return EventPriority::kCompletion;

@@ -134,7 +134,8 @@ void Simulation::throw_end_of_time() const {
 void Simulation::handle(const Event& e) {
   const bool about_request = e.kind == EventKind::kCompletion || e.kind == EventKind::kDelivery ||
                              e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout ||
-                             e.kind == EventKind::kPull || e.kind == EventKind::kTryAgain;
+                             e.kind == EventKind::kPull || e.kind == EventKind::kTryAgain ||
+                             e.kind == EventKind::kHandOver;
   if (about_request && (live_[e.subject].stamp != e.stamp || !live_[e.subject].open())) return;
   switch (e.kind) {
     case EventKind::kReplicaWake:
@@ -152,6 +153,9 @@ void Simulation::handle(const Event& e) {
       break;
     case EventKind::kDelivery:
       deliver(e.subject, e.time);
+      break;
+    case EventKind::kHandOver:
+      enter_server(e.subject, live_[e.subject].route.endpoint, e.time);
       break;
     case EventKind::kApiRound:
       begin_round(e.subject, e.stamp, e.time);
@@ -466,7 +470,11 @@ void Simulation::prefill_finished(std::uint32_t handle, SimTime now) {
   live.leg = Leg::kToEngine;
   for (Observer* o : observers_) o->on_prefilled(live.request, now);
   disaggregation_->begin_lease(handle, now);
-  enter_server(handle, live.route.endpoint, now);
+  const EnginePreset preset =
+      servers_->pool(servers_->home(live.route.endpoint)).config.engine.preset;
+  const Duration handover =
+      plan_.scenario.cluster.transfer.handover.value_or(default_handover(preset));
+  queue_.push(now + handover, EventKind::kHandOver, handle, live.stamp);
 }
 
 void Simulation::on_finished(std::uint32_t handle, const EngineOutput& o) {

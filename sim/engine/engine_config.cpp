@@ -218,6 +218,11 @@ ApiServerTimes resolve_api_server(const ApiServerConfig& c, EnginePreset preset,
           .prompt_token = c.prompt_token_time.value_or(Duration::nanoseconds(1500))};
 }
 
+Duration default_handover(EnginePreset preset) {
+  if (from_2026(preset)) return Duration::milliseconds(8);
+  return Duration::milliseconds(preset == EnginePreset::k2025Q3 ? 35 : 0);
+}
+
 double default_gpu_memory_utilization(EnginePreset preset) {
   return preset == EnginePreset::k2026H2 ? 0.92 : 0.90;
 }

@@ -112,6 +112,14 @@ struct ApiServerTimes {
 ApiServerTimes resolve_api_server(const ApiServerConfig& config, EnginePreset preset,
                                   std::int64_t ranks_behind);
 
+/// From the end of a prefill until the decode server reads the request, besides what its API server
+/// costs. vllm-project/vllm#50913 (v0.14, vllm-project/router): 263 and 197 ms from the end of
+/// prefill to the first token with blocks of 16 and 64, of which parsing, tokenising and admission
+/// take 32 ms; 8 ms of these are neither in the API server's times nor in the wait for a step. The
+/// oldest preset's value makes one request through v0.9 and its example proxy take twice the TTFT
+/// of one server (vllm-project/vllm#21037, #22454), which is an assumption about both.
+Duration default_handover(EnginePreset preset);
+
 /// Applies the preset and the device-dependent defaults of vLLM's OpenAI server entry point
 /// (8192 tokens and 1024 sequences on GPUs of 70 GiB or more that are not an A100, else 2048 and
 /// 256; the 2025-H2 preset has 256 sequences on the small ones and 1024 on the large ones, too).

@@ -83,7 +83,14 @@ void StoreClient::end_step(std::int64_t number, TierEventSink* /*sink*/,
                            std::vector<TierCopy>& to_start) {
   Step& step = steps_[static_cast<std::size_t>(number)];
   for (Copy& put : step.puts) {
-    std::erase_if(put.chunks, [this](BlockKey key) { return store_.contains(key); });
+    // A request that was preempted computes what is still on its way again.
+    const auto goes = [&](BlockKey key) {
+      return std::any_of(copies_.begin(), copies_.end(), [&](const Copy& c) {
+        return !c.load && c.owner == put.owner &&
+               std::find(c.chunks.begin(), c.chunks.end(), key) != c.chunks.end();
+      });
+    };
+    std::erase_if(put.chunks, [&](BlockKey key) { return store_.contains(key) || goes(key); });
     if (!put.chunks.empty()) {
       start(std::move(put), to_start);
     } else if (there(put)) {

@@ -29,7 +29,15 @@ bool has_large_defaults(const models::AcceleratorSpec& gpu) {
 /// (with expert parallelism, or as one wide tensor-parallel group), and until v0.13 in any model
 /// (vllm-project/vllm#30739).
 bool steps_together(const PoolConfig& c, const models::ModelSpec& model) {
-  return c.data_parallel > 1 && (model.is_moe() || c.engine.preset == EnginePreset::k2025H2);
+  return c.data_parallel > 1 && (model.is_moe() || !from_2026(c.engine.preset));
+}
+
+/// NIXL's, of a KV block that one GPU pulls. Keys and values are apart until some release of 2026:
+/// in August a transfer of 167 MB in blocks of 64 had 1,785 descriptors (vllm-project/vllm#50913).
+std::int64_t descriptors(const PoolConfig& c, const models::ModelSpec& model, bool hybrid) {
+  const bool joined = model.is_mla() || c.engine.preset == EnginePreset::k2026H2;
+  return (hybrid ? model.kv_capacity_layers() : model.layers) * (joined ? 1 : 2) /
+         c.pipeline_parallel;
 }
 
 /// Slots for adapters are allocated when a server starts.
@@ -343,6 +351,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   out.kv_bytes_per_token =
       static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, dtype, parallelism, hybrid)) *
       static_cast<double>(c.tensor_parallel);
+  out.descriptors = descriptors(c, *model, hybrid);
   if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);
   return out;

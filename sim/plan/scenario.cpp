@@ -64,6 +64,18 @@ void describe(Describer& d, TransferConfig& c) {
         c.bandwidth_gbps, RealRange{.min = 0, .max = 1e6, .min_open = true});
   field(d, {"setup", "Fixed time of one pull."}, c.setup,
         DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d,
+        {"descriptor_time",
+         "What a pull costs for each block of each layer, keys and values apart (NIXL's "
+         "descriptors), besides their bytes; the GPUs of a server work side by side. 2us fits "
+         "servers on one host; RDMA between hosts may take less."},
+        c.descriptor_time, DurationRange{Duration::zero(), Duration::seconds(1)});
+  field(d,
+        {"handover",
+         "From the end of a prefill until the decode server reads the request: the answer, the "
+         "proxy, HTTP. By default 8ms, nothing for preset 2025-H2, whose API server is slower, and "
+         "35ms for 2025-Q3, behind the example proxy."},
+        c.handover, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"first_contact", "Handshake the first time two servers talk."}, c.first_contact,
         DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d,

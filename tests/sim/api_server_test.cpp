@@ -190,6 +190,8 @@ TEST(ApiServerInARun, BothServersOfADisaggregatedRequestCharge) {
   plan.pools[1].config.name = "prefill";
   plan.scenario.cluster.transfer = {.bandwidth_gbps = 1e6,
                                     .setup = Duration::zero(),
+                                    .descriptor_time = Duration::zero(),
+                                    .handover = Duration::zero(),
                                     .first_contact = Duration::zero(),
                                     .lease = std::nullopt};
   plan.endpoint_picker = disaggregated_config(16);

@@ -16,6 +16,8 @@ RunPlan two_servers(std::vector<Sent> script, std::int64_t decode_blocks) {
   plan.pools[1].config.role = PoolRole::kPrefill;
   plan.scenario.cluster.transfer = {.bandwidth_gbps = 1e6,
                                     .setup = Duration::zero(),
+                                    .descriptor_time = Duration::zero(),
+                                    .handover = Duration::zero(),
                                     .first_contact = Duration::zero(),
                                     .lease = std::nullopt};
   plan.endpoint_picker = disaggregated_config(16);
@@ -65,6 +67,42 @@ TEST(PullNotice, IsAtOnceOnAnIdleServer) {
   RunPlan plan = two_servers({{.at_ms = 0, .parts = {{1, 256}}, .output = 4}}, 100);
   EXPECT_NEAR(run_by_hand(plan).requests[0].first_token.to_seconds(), 0.020, 1e-6)
       << "a step of prefill, one of decode";
+}
+
+/// 20 ms without, as above: one step of each server.
+TEST(HandOver, TakesItsTimeAndThatOfEachDescriptor) {
+  RunPlan plan = two_servers({{.at_ms = 0, .parts = {{1, 256}}, .output = 4}}, 100);
+  plan.scenario.cluster.transfer.handover = Duration::milliseconds(7);
+  EXPECT_NEAR(run_by_hand(plan).requests[0].first_token.to_seconds(), 0.027, 1e-6);
+  // 16 blocks of 128 descriptors at 2 us: 4.096 ms. Eight times larger blocks: 2 of them.
+  plan.scenario.cluster.transfer.descriptor_time = Duration::microseconds(2);
+  plan.pools[0].descriptors = 128;
+  EXPECT_NEAR(run_by_hand(plan).requests[0].first_token.to_seconds(), 0.031096, 1e-6);
+  for (ResolvedPool& pool : plan.pools) pool.rules.block_size = 128;
+  EXPECT_NEAR(run_by_hand(plan).requests[0].first_token.to_seconds(), 0.027512, 1e-6);
+}
+
+TEST(HandOver, LastsAsLongAsTheReleaseTakes) {
+  for (const auto& [preset, token_ms] : {std::pair{EnginePreset::k2025Q3, 20 + 35},
+                                         {EnginePreset::k2025H2, 20},
+                                         {EnginePreset::k2026H1, 20 + 8},
+                                         {EnginePreset::k2026H2, 20 + 8}}) {
+    RunPlan plan = two_servers({{.at_ms = 0, .parts = {{1, 256}}, .output = 4}}, 100);
+    plan.scenario.cluster.transfer.handover.reset();
+    plan.pools[0].config.engine.preset = preset;
+    EXPECT_NEAR(run_by_hand(plan).requests[0].first_token.to_seconds(), token_ms * 1e-3, 1e-6);
+  }
+}
+
+/// A client that gives up while its request is between the servers frees the prefill server.
+TEST(HandOver, EndsWithTheRequest) {
+  RunPlan plan =
+      two_servers({{.at_ms = 0, .parts = {{1, 256}}, .output = 4, .timeout_ms = 15}}, 100);
+  plan.scenario.cluster.transfer.handover = Duration::milliseconds(50);
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[0].end, at_ms(15));
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kTimeout);
+  EXPECT_EQ(r.replicas[0].requests, 0) << "the decode server never heard of it";
 }
 
 TEST(Lease, IsOverAfterItsTime) {

@@ -62,6 +62,19 @@ TEST(TransferBytes, EveryTensorParallelGpuPullsTheWholeLatent) {
   EXPECT_EQ(resolved(heads).kv_bytes_per_token, 262'144.0) << "heads are divided";
 }
 
+TEST(TransferDescriptors, ArePerLayerWithKeysAndValuesApartUntil2026H2) {
+  const auto descriptors = [](const char* model, EnginePreset preset) {
+    Scenario s = one_pool(model, preset);
+    s.cluster.pools[0].accelerator = "H200-SXM";
+    s.cluster.pools[0].tensor_parallel = 8;
+    return resolved(s).descriptors;
+  };
+  EXPECT_EQ(descriptors("Qwen3-32B", EnginePreset::k2025H2), 2 * 64);
+  EXPECT_EQ(descriptors("Qwen3-32B", EnginePreset::k2026H1), 2 * 64);
+  EXPECT_EQ(descriptors("Qwen3-32B", EnginePreset::k2026H2), 64);
+  EXPECT_EQ(descriptors("DeepSeek-R1", EnginePreset::k2026H1), 61) << "a latent is one";
+}
+
 TEST(HybridKvManager, IsOffWhereVllmTurnsItOff) {
   const auto on = [](EnginePreset preset, HybridKvUse use, std::optional<bool> said = {}) {
     EngineConfig c;

@@ -42,7 +42,7 @@ class Dice {
 
 EngineRules swarm_rules(Dice& dice, std::int64_t block_size) {
   EngineConfig c;
-  c.preset = static_cast<EnginePreset>(dice.between(0, 2));
+  c.preset = static_cast<EnginePreset>(dice.between(0, 3));
   c.block_size = block_size;
   c.max_num_batched_tokens = dice.between(4, dice.one_in(2) ? 60 : 600);
   c.max_num_seqs = dice.between(1, dice.one_in(2) ? 6 : 64);
@@ -78,13 +78,14 @@ ResolvedPool swarm_pool(Dice& dice, std::int64_t block_size, PoolRole role) {
     p.lock_step = !dice.one_in(3);
     if (dice.one_in(3)) p.config.data_parallel_balancing = DataParallelBalancing::kInternal;
   }
-  p.config.engine.preset = static_cast<EnginePreset>(dice.between(0, 2));
+  p.config.engine.preset = static_cast<EnginePreset>(dice.between(0, 3));
   p.rules = swarm_rules(dice, block_size);
   KneeLatency::Coefficients k;
   if (dice.one_in(2)) k.floor = dice.between(1'000'000'000, 6'000'000'000);
   if (dice.one_in(4)) k.context = 0;
   p.latency = std::make_shared<KneeLatency>(k);
   p.kv_bytes_per_token = 40'000;
+  p.descriptors = 64;
   return p;
 }
 
@@ -232,6 +233,8 @@ RunPlan make_plan(Dice dice, const std::string& name) {
   plan.scenario.cluster.transfer.setup = Duration::microseconds(dice.between(0, 1'000));
   TransferConfig& transfer = plan.scenario.cluster.transfer;
   transfer.first_contact = Duration::microseconds(dice.between(0, 10'000));
+  transfer.descriptor_time = Duration::nanoseconds(dice.between(0, 2'000));
+  transfer.handover = Duration::microseconds(dice.one_in(2) ? 0 : dice.between(1, 40'000));
   if (dice.one_in(3)) transfer.lease = Duration::microseconds(dice.between(1'000, 60'000));
   if (dice.one_in(2)) transfer.load_failure = KvLoadFailure::kRecompute;
   const SwarmLoadOptions load = swarm_load(dice);
