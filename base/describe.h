@@ -39,6 +39,7 @@ struct Field {
   bool required = false;      ///< True when a missing key is an error.
   Fate fate = Fate::kUsed;    ///< The description of a struct is also its ledger of keys.
   std::string_view why = {};  ///< Required unless the key is used; see KeyRule::why.
+  bool plain = false;         ///< Text that may look like a number, such as 1.0.
 };
 
 /// Inclusive bounds of an integer.

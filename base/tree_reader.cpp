@@ -73,7 +73,12 @@ class Reader final : public Describer {
     if (const auto child = find(f)) store(f, *child, parse_real(*child, range), v);
   }
   void text(const Field& f, std::string& v) override {
-    if (const auto child = find(f)) store(f, *child, parse_text(*child), v);
+    const auto child = find(f);
+    if (child == nullptr) return;
+    if (f.plain && child->is_scalar())
+      store(f, *child, Parsed<std::string>{.value = child->text(), .message = {}, .hint = {}}, v);
+    else
+      store(f, *child, parse_text(*child), v);
   }
   void duration(const Field& f, Duration& v, const DurationRange& range) override {
     const auto child = find(f);

@@ -30,6 +30,8 @@ struct BalancerEndpoint {
   std::vector<std::string> adapters = {};  ///< LoRA adapters it serves.
   double weight = 1;                       ///< Above 0 (Envoy's load_balancing_weight).
   bool healthy = true;                     ///< As the product's health checks see it.
+  bool degraded = false;                   ///< Envoy: serves what the healthy ones cannot.
+  std::string hash_key = {};               ///< Envoy: its place on a ring; "" = its name.
   ServerRole role = ServerRole::kBoth;
   std::string deployment = {};  ///< The kind of server; "" where all are of one.
   std::string group = {};  ///< Prefill and decode servers that belong together (AIBrix roleset).
@@ -55,7 +57,7 @@ struct BalancerRequest {
   std::span<const BlockKey> block_keys = {};   ///< Keys of its full blocks; needs().block_keys.
   std::span<const Header> headers = {};
   std::string_view session = {};  ///< Conversation, as a client would name it; "" = none.
-  std::string_view user = {};     ///< Tenant; "" = none.
+  std::string_view user = {};     ///< Tenant; without data = none, which "" is not.
   std::optional<std::int64_t> max_tokens = {};
   std::int32_t priority = 0;
   /// Row i is endpoint i, as last scraped; null unless needs().metrics.
@@ -115,12 +117,19 @@ struct BalancerOutcome {
   std::int64_t output_tokens = 0;  ///< Likewise; 0 for a request that failed.
 };
 
+/// The part of a chat that a router reads as its text.
+enum class ChatText : std::uint8_t { kMessages, kFirstMessage, kNone };
+
 /// The inputs a balancer reads beside names and its own counts. Their owner computes no others.
 struct BalancerNeeds {
   bool metrics = false;
   /// How often the product polls its servers' metrics; zero = not its own business.
   Duration metrics_interval = Duration::zero();
   bool text = false;
+  /// `text` of a chat, without and with prefill servers.
+  ChatText chat_text = ChatText::kMessages, chat_text_with_prefill = ChatText::kMessages;
+  /// Without prefill servers it reads the prompt alone, so that no user is known.
+  bool body_with_prefill_only = false;
   bool token_runs = false;
   std::int64_t leading_tokens = 0;
   bool block_keys = false;

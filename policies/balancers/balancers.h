@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "base/describe.h"
+#include "base/diagnostic.h"
 #include "base/rng.h"
 #include "policies/balancers/aibrix.h"
 #include "policies/balancers/balancer.h"
@@ -84,7 +88,11 @@ struct BalancerRow {
   std::string_view inputs;          ///< The information it decides on.
   std::string_view approximations;  ///< How it differs from the product, "" if it does not.
   Disaggregation disaggregation = Disaggregation::kNo;
+  /// Null for those that someone else makes: a scheduler, or the simulator.
   std::unique_ptr<Balancer> (*make)(const BalancerSettings&, const RandomStream&) = nullptr;
+  std::span<const ReleaseRow> releases = {};  ///< Whose rules it knows.
+  std::string_view (*stated_release)(const BalancerSettings&) = nullptr;
+  std::string_view since = "";  ///< The first of them that has the policy, "" = the first.
 };
 template <class T, class... Args>
 std::unique_ptr<Balancer> new_balancer(const Args&... args) {
@@ -92,7 +100,7 @@ std::unique_ptr<Balancer> new_balancer(const Args&... args) {
 }
 
 /// A product whose policies share settings: `kSettings` of BalancerSettings, handed to `kMake`.
-template <auto kSettings, auto kMake>
+template <auto kSettings, auto kMake, const auto& kReleases>
 struct BalancerFamily {
   std::string_view section, product, release;
   Disaggregation disaggregation = Disaggregation::kNo;
@@ -110,11 +118,20 @@ struct BalancerFamily {
             [](const BalancerSettings& s, const RandomStream& random) {
               using Settings = typename std::remove_cvref_t<decltype(s.*kSettings)>::value_type;
               return kMake(kPolicy, (s.*kSettings).value_or(Settings()), random);
+            },
+            kReleases,
+            [](const BalancerSettings& s) -> std::string_view {
+              return s.*kSettings ? std::string_view((s.*kSettings)->release) : "";
             }};
   }
 };
 constexpr BalancerRow disaggregated(BalancerRow row, Disaggregation how) {
   row.disaggregation = how;
+  return row;
+}
+
+constexpr BalancerRow since_release(BalancerRow row, std::string_view release) {
+  row.since = release;
   return row;
 }
 
@@ -144,23 +161,26 @@ inline constexpr std::array kFirstBalancers = std::to_array<BalancerRow>({
 });
 // clang-format on
 
-inline constexpr BalancerFamily<&BalancerSettings::envoy, &make_envoy> kEnvoy = {
+inline constexpr BalancerFamily<&BalancerSettings::envoy, &make_envoy, kEnvoyReleases> kEnvoy = {
     "envoy", "Envoy", "sources of August 2026 (@12ca3fdb, @0a31a547, …)"};
-inline constexpr BalancerFamily<&BalancerSettings::smg, &make_smg> kSmg = {
-    "smg", "SGLang gateway", "smg @73da68ca (August 2026)", Disaggregation::kPossible};
-inline constexpr BalancerFamily<&BalancerSettings::vllm_router, &make_vllm_router> kVllmRouter = {
-    "vllm_router", "vLLM router", "sources of 2026 (@16917f49, @080589a0, …)",
+inline constexpr BalancerFamily<&BalancerSettings::smg, &make_smg, kSmgReleases> kSmg = {
+    "smg", "SGLang gateway", "sglang-router 0.2 to 0.3.2, smg to 1.13.0",
     Disaggregation::kPossible};
-inline constexpr BalancerFamily<&BalancerSettings::production_stack, &make_production_stack>
-    kProductionStack = {"production_stack", "vLLM production stack", "@a6c01db0 (August 2026)"};
-inline constexpr BalancerFamily<&BalancerSettings::aibrix, &make_aibrix> kAibrix = {
-    "aibrix", "AIBrix", "@e3e10f9e (August 2026)"};
-inline constexpr BalancerFamily<&BalancerSettings::dynamo, &make_dynamo> kDynamo = {
-    "dynamo", "NVIDIA Dynamo", "0.9 to 1.3 (@07a6c9ce, @0243c51b, …)", Disaggregation::kPossible};
-inline constexpr BalancerFamily<&BalancerSettings::ray, &make_ray> kRay = {
-    "ray", "Ray Serve LLM", "sources of 2025 and 2026 (@5545be38, @06c16f2f, …)"};
-inline constexpr BalancerFamily<&BalancerSettings::mooncake, &make_mooncake> kMooncake = {
-    "mooncake", "Mooncake", "FAST '25 paper; proxy @1d9dff9a (2026)", Disaggregation::kPossible};
+inline constexpr BalancerFamily<&BalancerSettings::vllm_router, &make_vllm_router,
+                                kVllmRouterReleases>
+    kVllmRouter = {"vllm_router", "vLLM router", "0.1.15 to 0.1.17", Disaggregation::kPossible};
+inline constexpr BalancerFamily<&BalancerSettings::production_stack, &make_production_stack,
+                                kProductionStackReleases>
+    kProductionStack = {"production_stack", "vLLM production stack", "0.1.12 (@a6c01db0)"};
+inline constexpr BalancerFamily<&BalancerSettings::aibrix, &make_aibrix, kAibrixReleases> kAibrix =
+    {"aibrix", "AIBrix", "0.7.0 (@e3e10f9e)"};
+inline constexpr BalancerFamily<&BalancerSettings::dynamo, &make_dynamo, kDynamoReleases> kDynamo =
+    {"dynamo", "NVIDIA Dynamo", "0.9 to 1.6.1", Disaggregation::kPossible};
+inline constexpr BalancerFamily<&BalancerSettings::ray, &make_ray, kRayReleases> kRay = {
+    "ray", "Ray Serve LLM", "2.49 to 2.60"};
+inline constexpr BalancerFamily<&BalancerSettings::mooncake, &make_mooncake, kMooncakeReleases>
+    kMooncake = {"mooncake", "Mooncake", "FAST '25 paper; proxy @1d9dff9a (2026)",
+                 Disaggregation::kPossible};
 
 inline constexpr std::array kEnvoyBalancers = std::to_array<BalancerRow>({
     kEnvoy.row<EnvoyPolicy::kRoundRobin>("envoy-round-robin", "weights", "one worker thread"),
@@ -175,15 +195,18 @@ inline constexpr std::array kSmgBalancers = std::to_array<BalancerRow>({
     kSmg.row<SmgPolicy::kRoundRobin>("smg-round-robin", "nothing"),
     kSmg.row<SmgPolicy::kPassthrough>("smg-passthrough",
                                       "nothing: the first server gets everything"),
-    kSmg.row<SmgPolicy::kPowerOfTwo>("smg-power-of-two",
-                                     "polled KV usage, else own requests in flight"),
+    kSmg.row<SmgPolicy::kPowerOfTwo>(
+        "smg-power-of-two", "polled queue and KV usage, else own requests in flight",
+        "before 1.13 KV usage stands for tokens; from then on as smg-least-load"),
     kSmg.row<SmgPolicy::kLeastLoad>(
         "smg-least-load", "polled queue and KV usage, tokens sent since",
         "a waiting request counts 1,024 uncached tokens, and every server makes 2,000 tokens/s"),
     kSmg.row<SmgPolicy::kCacheAware>(
-        "smg-cache-aware", "own requests in flight, text, tokens or KV events",
-        "text is compared by whole tokens; with KV events, the size of trees breaks no ties"),
-    kSmg.row<SmgPolicy::kPrefixHash>("smg-prefix-hash", "own requests in flight, first tokens"),
+        "smg-cache-aware", "own requests in flight, text, tokens or KV events, polled queues",
+        "text is compared by whole tokens; with KV events, the size of trees breaks no ties, and "
+        "servers without a cache get no share of their own; expected waits as smg-least-load"),
+    kSmg.row<SmgPolicy::kPrefixHash>("smg-prefix-hash",
+                                     "own requests in flight, first tokens or characters"),
     kSmg.row<SmgPolicy::kConsistentHashing>("smg-consistent-hashing", "headers"),
     kSmg.row<SmgPolicy::kManual>("smg-manual", "a header, own requests in flight"),
     kSmg.row<SmgPolicy::kBucket>("smg-bucket",
@@ -193,8 +216,8 @@ inline constexpr std::array kVllmRouterBalancers = std::to_array<BalancerRow>({
     kVllmRouter.row<VllmRouterPolicy::kRandom>("vllm-router-random", "nothing"),
     kVllmRouter.row<VllmRouterPolicy::kRoundRobin>("vllm-router-round-robin", "nothing"),
     kVllmRouter.row<VllmRouterPolicy::kCacheAware>(
-        "vllm-router-cache-aware", "own requests in flight, text, headers",
-        "text is compared by whole tokens, without the JSON of PD; no map of sessions"),
+        "vllm-router-cache-aware", "own requests in flight, text, from 0.1.17 on tokens",
+        "text is compared by whole tokens, without the JSON of PD; servers always say the tokens"),
     kVllmRouter.row<VllmRouterPolicy::kPowerOfTwo>(
         "vllm-router-power-of-two", "polled requests in the engine, own requests in flight"),
     kVllmRouter.row<VllmRouterPolicy::kConsistentHash>(
@@ -203,6 +226,15 @@ inline constexpr std::array kVllmRouterBalancers = std::to_array<BalancerRow>({
     kVllmRouter.row<VllmRouterPolicy::kRendezvousHash>(
         "vllm-router-rendezvous-hash", "headers, user, text",
         "a simulated prompt hashes by its identity, not by the JSON of its request"),
+    since_release(
+        kVllmRouter.row<VllmRouterPolicy::kKvAware>(
+            "vllm-router-kv-aware", "KV events, own prefill tokens and requests in flight",
+            "lower tiers count as host memory; no session affinity"),
+        "0.1.17"),
+    since_release(kVllmRouter.row<VllmRouterPolicy::kStickyLeastLoaded>(
+                      "vllm-router-sticky-least-loaded", "headers, own sessions",
+                      "no session is finished early"),
+                  "0.1.17"),
 });
 inline constexpr std::array kProductionStackBalancers = std::to_array<BalancerRow>({
     kProductionStack.row<ProductionStackPolicy::kRoundRobin>("production-stack-roundrobin",
@@ -262,6 +294,11 @@ inline constexpr std::array kAibrixBalancers = std::to_array<BalancerRow>({
         "slo-least-load-pulling; least-request without profiles; each router has a queue of its "
         "own; a request waits for its own turn, up to 0.1 ms where another one is more urgent; the "
         "load's tokens stand for cl100k_base"),
+    kAibrix.row<AibrixPolicy::kLeastBusyTime>(
+        "aibrix-least-busy-time", "nothing",
+        "random, because no engine exports gpu_busy_time_ratio"),
+    kAibrix.row<AibrixPolicy::kSessionAffinity>(
+        "aibrix-session-affinity", "headers", "clients name their session by x-aibrix-session-key"),
 });
 inline constexpr std::array kDynamoBalancers = std::to_array<BalancerRow>({
     kDynamo.row<DynamoPolicy::kKv>(
@@ -319,13 +356,30 @@ inline const BalancerRow& balancer_row(BalancerKind kind) {
   return kBalancers[static_cast<std::size_t>(kind)];
 }
 
-/// Makes a balancer drawing from (seed, Stream::kBalancer, entity).
-/// The row of `kind` can make it, and `settings` are within the bounds that
-/// describe() names.
-inline std::unique_ptr<Balancer> make_balancer(BalancerKind kind, const BalancerSettings& settings,
-                                               std::uint64_t seed, std::uint64_t entity = 0) {
-  return balancer_row(kind).make(settings, RandomStream(seed, Stream::kBalancer, entity));
-}
+/// The balancer of a name.
+std::optional<BalancerKind> find_balancer(std::string_view name);
+
+/// The release whose rules `kind` follows with these settings, and what they are; "" where all
+/// releases are alike.
+std::string release_note(BalancerKind kind, const BalancerSettings& settings);
+
+/// A value that a balancer cannot be made with.
+struct SettingFault {
+  std::string key;  ///< `smg.release`.
+  std::string message;
+  std::string hint;
+};
+/// Values out of the bounds that describe() names, and those that do not fit the balancer.
+std::vector<SettingFault> setting_faults(BalancerKind kind, const BalancerSettings& settings);
+
+/// Makes a balancer drawing from (seed, Stream::kBalancer, entity). Null, with the reason in
+/// `diagnostics`, where a setting has a fault and where someone else makes this kind.
+std::unique_ptr<Balancer> make_balancer(BalancerKind kind, const BalancerSettings& settings,
+                                        std::uint64_t seed, std::uint64_t entity,
+                                        Diagnostics& diagnostics);
+/// The same, without a reason.
+std::unique_ptr<Balancer> make_balancer(BalancerKind kind, const BalancerSettings& settings,
+                                        std::uint64_t seed, std::uint64_t entity = 0);
 
 }  // namespace routesim::policies
 

@@ -231,6 +231,9 @@ std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing) {
       out.push_back({"library." + fault->key, fault->message,
                      "docs/examples/policies has policies in C++, Go, Rust and Python"});
   }
+  for (const policies::SettingFault& fault :
+       policies::setting_faults(routing.balancer, routing.balancing))
+    out.push_back({fault.key, fault.message, fault.hint});
   return out;
 }
 

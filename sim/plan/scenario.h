@@ -115,7 +115,7 @@ void describe(Describer& d, RoutingConfig& c);
 /// settings have no fault.
 std::unique_ptr<policies::Balancer> make_balancer(const RoutingConfig& routing, std::uint64_t seed,
                                                   std::uint64_t process);
-/// One fault of the settings of balancer expression or library.
+/// One fault of the settings of a balancer.
 struct BalancerFault {
   std::string key;  ///< Below `routing`.
   std::string message;
