@@ -8,19 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+// Everything inline: no library to link for whoever installs routesim::policies.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace routesim::policies {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are read as they lie");
-__extension__ using Wide = unsigned __int128;
 
-std::uint32_t read_32(const char* at) {
-  std::uint32_t word = 0;
-  std::memcpy(&word, at, 4);
-  return word;
-}
 std::uint64_t read_64(const char* at) {
   std::uint64_t word = 0;
   std::memcpy(&word, at, 8);
@@ -95,90 +91,6 @@ Blake3Words blake3_tree(std::string_view bytes, std::uint64_t chunk, std::uint32
   }
 }
 
-// ---- XXH3 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
-// --------------------------------------
-
-constexpr std::uint64_t kPrime32a = 0x9E3779B1, kPrime32b = 0x85EBCA77, kPrime32c = 0xC2B2AE3D;
-constexpr std::uint64_t kPrime64a = 0x9E3779B185EBCA87, kPrime64b = 0xC2B2AE3D27D4EB4F,
-                        kPrime64c = 0x165667B19E3779F9, kPrime64d = 0x85EBCA77C2B2AE63,
-                        kPrime64e = 0x27D4EB2F165667C5;
-constexpr std::array<std::uint64_t, 24> kSecretWords = {
-    0xbe4ba423396cfeb8, 0x1cad21f72c81017c, 0xdb979083e96dd4de, 0x1f67b3b7a4a44072,
-    0x78e5c0cc4ee679cb, 0x2172ffcc7dd05a82, 0x8e2443f7744608b8, 0x4c263a81e69035e0,
-    0xcb00c391bb52283c, 0xa32e531b8b65d088, 0x4ef90da297486471, 0xd8acdea946ef1938,
-    0x3f349ce33f76faa8, 0x1d4f0bc7c7bbdcf9, 0x3159b4cd4be0518a, 0x647378d9c97e9fc8,
-    0xc3ebd33483acc5ea, 0xeb6313faffa081c5, 0x49daf0b751dd0d17, 0x9e68d429265516d3,
-    0xfca1477d58be162b, 0xce31d07ad1b8f88f, 0x280416958f3acb45, 0x7e404bbbcafbd7af};
-
-std::uint64_t secret(std::size_t at) {
-  return read_64(reinterpret_cast<const char*>(kSecretWords.data()) + at);
-}
-std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
-  const Wide product = static_cast<Wide>(a) * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
-std::uint64_t avalanche(std::uint64_t h) {
-  h = (h ^ (h >> 37)) * 0x165667919E3779F9ULL;
-  return h ^ (h >> 32);
-}
-std::uint64_t mix_16(const char* at, std::size_t key) {
-  return fold(read_64(at) ^ secret(key), read_64(at + 8) ^ secret(key + 8));
-}
-
-std::uint64_t xxh3_short(const char* p, std::size_t n) {
-  if (n <= 8) {
-    const std::uint64_t word = read_32(p + n - 4) + (std::uint64_t{read_32(p)} << 32);
-    std::uint64_t h = word ^ secret(8) ^ secret(16);
-    h ^= std::rotl(h, 49) ^ std::rotl(h, 24);
-    h *= 0x9FB21C651E98DF25ULL;
-    h = (h ^ ((h >> 35) + n)) * 0x9FB21C651E98DF25ULL;
-    return h ^ (h >> 28);
-  }
-  const std::uint64_t low = read_64(p) ^ secret(24) ^ secret(32);
-  const std::uint64_t high = read_64(p + n - 8) ^ secret(40) ^ secret(48);
-  return avalanche(n + __builtin_bswap64(low) + high + fold(low, high));
-}
-
-std::uint64_t xxh3_middle(const char* p, std::size_t n) {
-  std::uint64_t sum = n * kPrime64a;
-  if (n <= 128) {
-    for (std::size_t i = (n - 1) / 32 + 1; i-- > 0;)
-      sum += mix_16(p + 16 * i, 32 * i) + mix_16(p + n - 16 * (i + 1), 32 * i + 16);
-    return avalanche(sum);
-  }
-  for (std::size_t i = 0; i < 8; ++i) sum += mix_16(p + 16 * i, 16 * i);
-  sum = avalanche(sum);
-  for (std::size_t i = 8; i < n / 16; ++i) sum += mix_16(p + 16 * i, 16 * (i - 8) + 3);
-  return avalanche(sum + mix_16(p + n - 16, 136 - 17));
-}
-
-using Xxh3Sums = std::array<std::uint64_t, 8>;
-void xxh3_stripe(Xxh3Sums& sums, const char* p, std::size_t key) {
-  for (std::size_t i = 0; i < 8; ++i) {
-    const std::uint64_t word = read_64(p + 8 * i);
-    const std::uint64_t keyed = word ^ secret(key + 8 * i);
-    sums[i ^ 1] += word;
-    sums[i] += (keyed & 0xffffffff) * (keyed >> 32);
-  }
-}
-
-std::uint64_t xxh3_long(const char* p, std::size_t n) {
-  constexpr std::size_t kStripe = 64, kStripes = 16, kKeyEnd = 192 - kStripe;
-  Xxh3Sums sums = {kPrime32c, kPrime64a, kPrime64b, kPrime64c,
-                   kPrime64d, kPrime32b, kPrime64e, kPrime32a};
-  for (std::size_t stripe = 0; stripe < (n - 1) / kStripe; ++stripe) {
-    xxh3_stripe(sums, p + stripe * kStripe, stripe % kStripes * 8);
-    if (stripe % kStripes + 1 < kStripes) continue;
-    for (std::size_t i = 0; i < 8; ++i)
-      sums[i] = (sums[i] ^ (sums[i] >> 47) ^ secret(kKeyEnd + 8 * i)) * kPrime32a;
-  }
-  xxh3_stripe(sums, p + n - kStripe, kKeyEnd - 7);
-  std::uint64_t sum = n * kPrime64a;
-  for (std::size_t i = 0; i < 4; ++i)
-    sum += fold(sums[2 * i] ^ secret(11 + 16 * i), sums[2 * i + 1] ^ secret(19 + 16 * i));
-  return avalanche(sum);
-}
-
 // ---- furc (github.com/facebook/mcrouter, mcrouter/lib/fbi/hash.c).
 // -------------------------------
 
@@ -231,12 +143,13 @@ std::uint64_t blake3_64(std::string_view bytes) {
   return root[0] | (std::uint64_t{root[1]} << 32);
 }
 
-std::uint64_t xxh3_64(std::string_view bytes) {
-  ROUTESIM_CHECK(bytes.size() >= 4, "XXH3 of fewer than 4 bytes is another rule");
-  if (bytes.size() <= 16) return xxh3_short(bytes.data(), bytes.size());
-  if (bytes.size() <= 240) return xxh3_middle(bytes.data(), bytes.size());
-  return xxh3_long(bytes.data(), bytes.size());
+std::string hex(std::uint64_t number) {
+  std::string digits(16, '0');
+  for (std::size_t i = 16; i-- > 0; number >>= 4) digits[i] = "0123456789abcdef"[number & 15];
+  return digits;
 }
+
+std::uint64_t xxh3_64(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::uint64_t murmur_hash_64a(std::string_view bytes, std::uint64_t seed) {
   constexpr std::uint64_t kMultiplier = 0xc6a4a7935bd1e995ULL;

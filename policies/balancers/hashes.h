@@ -2,14 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace routesim::policies {
 
+/// 16 digits.
+std::string hex(std::uint64_t number);
+
 /// The first 8 bytes of BLAKE3, little-endian.
 std::uint64_t blake3_64(std::string_view bytes);
 
-/// XXH3 of 64 bits with seed 0. `bytes` has 4 bytes or more.
+/// XXH3 of 64 bits with seed 0.
 std::uint64_t xxh3_64(std::string_view bytes);
 
 /// MurmurHash64A.

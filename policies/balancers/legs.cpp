@@ -15,6 +15,10 @@ void add_needs(BalancerNeeds& all, const BalancerNeeds& more) {
   all.leading_tokens = std::max(all.leading_tokens, more.leading_tokens);
   all.block_keys = all.block_keys || more.block_keys;
   all.kv_events = all.kv_events || more.kv_events;
+  all.first_tokens = all.first_tokens || more.first_tokens;
+  all.chat_text = std::max(all.chat_text, more.chat_text);
+  all.chat_text_with_prefill = std::max(all.chat_text_with_prefill, more.chat_text_with_prefill);
+  all.body_with_prefill_only = all.body_with_prefill_only || more.body_with_prefill_only;
   all.identity = all.identity || more.identity;
   for (const auto& names : {&BalancerNeeds::session_headers, &BalancerNeeds::other_headers})
     for (const std::string& name : more.*names)
@@ -37,6 +41,8 @@ BalancerNeeds LegBalancer::needs() const {
   BalancerNeeds all = policies_.single->needs();
   add_needs(all, policies_.prefill->needs());
   add_needs(all, policies_.decode->needs());
+  if (policies_.overload)
+    add_needs(all, {.metrics = true, .metrics_interval = policies_.overload->interval});
   return all;
 }
 
@@ -65,7 +71,21 @@ void LegBalancer::set_endpoints(std::span<const BalancerEndpoint> given) {
 std::optional<std::uint32_t> LegBalancer::pick_leg(LegPolicy& policy, const Leg& leg,
                                                    const BalancerRequest& request) {
   if (leg.healthy.empty()) return std::nullopt;
-  return policy.pick(leg, request);
+  const EndpointTable* metrics = policies_.overload ? request.metrics : nullptr;
+  const auto overloaded = [&](std::uint32_t w) {
+    return metrics != nullptr && metrics->has_metrics(w) &&
+           (metrics->waiting()[w] >= policies_.overload->waiting ||
+            metrics->kv_usage()[w] >= policies_.overload->kv_usage);
+  };
+  if (std::none_of(leg.healthy.begin(), leg.healthy.end(), overloaded))
+    return policy.pick(leg, request);
+  Leg free = leg;
+  std::erase_if(free.healthy, overloaded);
+  if (!free.healthy.empty()) return policy.pick(free, request);
+  const std::uint32_t least = leg.load(least_loaded(leg));
+  free.healthy = leg.healthy;
+  std::erase_if(free.healthy, [&](std::uint32_t w) { return leg.load(w) > least; });
+  return free.healthy[policies_.overload->random.below(free.healthy.size())];
 }
 
 BalancerAnswer LegBalancer::pick(const BalancerRequest& request) {
@@ -83,6 +103,11 @@ void LegBalancer::on_sent(const BalancerPick& pick, const BalancerRequest& reque
   Balancer::on_sent(pick, request);
   if (pick.prefill) policies_.prefill->on_sent(prefill_, *pick.prefill, request);
   (disaggregated_ ? policies_.decode : policies_.single)->on_sent(decode_, pick.endpoint, request);
+}
+
+void LegBalancer::on_first_token(const BalancerPick& /*pick*/, std::uint64_t id, SimTime /*now*/) {
+  for (LegPolicy* p : {policies_.single.get(), policies_.prefill.get(), policies_.decode.get()})
+    p->on_first_token(id);
 }
 
 void LegBalancer::on_completed(const BalancerPick& pick, const BalancerOutcome& outcome) {

@@ -2,6 +2,7 @@
 // prompt and then one for the answer, each by a policy over the servers of its own leg.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,6 +27,9 @@ struct Leg {
   std::vector<std::uint32_t> healthy = {};        ///< Those of them that may get requests.
   std::vector<bool> has = {};                     ///< By endpoint: whether it is a worker.
 
+  bool can_serve(std::uint32_t endpoint) const {
+    return std::binary_search(healthy.begin(), healthy.end(), endpoint);
+  }
   std::uint32_t load(std::uint32_t endpoint) const { return in_flight[endpoint]; }
   const std::string& url(std::uint32_t endpoint) const { return endpoints[endpoint].name; }
 };
@@ -41,15 +45,25 @@ class LegPolicy {
   virtual std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) = 0;
   virtual void on_sent(const Leg& /*leg*/, std::uint32_t /*endpoint*/,
                        const BalancerRequest& /*request*/) {}
+  virtual void on_first_token(std::uint64_t /*id*/) {}
   virtual void on_completed(const Leg& /*leg*/, std::uint64_t /*id*/) {}
   /// Gives a policy whose needs() name KV events the index that they feed.
   virtual void use_index(PrefixIndex* /*index*/) {}
+};
+
+/// Servers that report so much get nothing while another one is free, and the least loaded of all
+/// gets the request if none is (model_gateway/src/worker/overload.rs of smg 1.12.0).
+struct LegOverload {
+  double waiting = 0, kv_usage = 0;
+  Duration interval{};  ///< Between two polls of what they report.
+  RandomStream random;
 };
 
 /// The policies of a router's legs; two of them may be one object.
 struct LegPolicies {
   std::shared_ptr<LegPolicy> single;  ///< Without prefill servers.
   std::shared_ptr<LegPolicy> prefill, decode;
+  std::optional<LegOverload> overload = {};
 };
 
 /// Chooses leg by leg. Servers of role prefill make the router disaggregated.
@@ -62,6 +76,7 @@ class LegBalancer final : public Balancer {
   PrefixIndex* prefix_index() override { return index_ ? &*index_ : nullptr; }
   BalancerAnswer pick(const BalancerRequest& request) override;
   void on_sent(const BalancerPick& pick, const BalancerRequest& request = {}) override;
+  void on_first_token(const BalancerPick& pick, std::uint64_t id, SimTime now) override;
   void on_completed(const BalancerPick& pick, const BalancerOutcome& outcome = {}) override;
 
  private:

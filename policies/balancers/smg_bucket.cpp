@@ -16,11 +16,17 @@ constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 class Bucket final : public LegPolicy {
  public:
   Bucket(const SmgSettings& s, const RandomStream& random)
-      : settings_(s), random_(random), adjustment_(s.bucket_adjust_interval) {}
+      : settings_(s),
+        counts_tokens_(s.grpc && smg_release(s) >= SmgRelease::k1_13),
+        random_(random),
+        adjustment_(s.bucket_adjust_interval) {}
 
-  BalancerNeeds needs() const override { return {.text = true}; }
-  // Upstream starts the buckets anew with every change, and then over all lengths. Only prefill
-  // servers have buckets (registry.rs, init_pd_bucket_policies).
+  BalancerNeeds needs() const override {
+    return {.text = true, .chat_text_with_prefill = smg_chat_text(smg_release(settings_))};
+  }
+  // Upstream starts the buckets anew with every server that registers, and from the second one on
+  // over all lengths (src/core/steps/worker/shared/update_policies.rs of sglang-router 0.3.2), so
+  // that the first bucket takes every real prompt. Only prefill servers have buckets.
   void on_workers(const Leg& leg) override {
     names_.update(leg);
     if (leg.name != "prefill") return;
@@ -28,8 +34,7 @@ class Bucket final : public LegPolicy {
     characters_.clear();
     for (const std::uint32_t w : leg.workers) buckets_.push_back({.tenant = names_.tenant(w)});
     if (buckets_.empty()) return;
-    const std::uint64_t gap = (initialised_ ? kMost : kFirstMost) / buckets_.size();
-    initialised_ = true;
+    const std::uint64_t gap = kMost / buckets_.size();
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       buckets_[i].first = i * gap;
       buckets_[i].last = i + 1 == buckets_.size() ? kMost : (i + 1) * gap - 1;
@@ -39,7 +44,9 @@ class Bucket final : public LegPolicy {
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
     if (buckets_.empty()) return leg.healthy[random_.below(leg.healthy.size())];
     if (adjustment_.due(request.now)) adjust();
-    const auto length = static_cast<std::uint64_t>(std::llround(request.text.characters()));
+    // From release 1.13 on tokens where there are some.
+    const auto length = static_cast<std::uint64_t>(
+        counts_tokens_ ? request.prompt_tokens : std::llround(request.text.characters()));
     std::uint64_t least = kMost, most = 0;
     for (const Bucket::Range& b : buckets_) {
       least = std::min(least, count(b.tenant));
@@ -55,12 +62,10 @@ class Bucket final : public LegPolicy {
     record(request.now, length, tenant);
     // Upstream looks for the server among those that may get requests, and fails without it.
     const auto at = names_.endpoint(leg, tenant);
-    return at && leg.endpoints[*at].healthy ? at : std::nullopt;
+    return at && leg.can_serve(*at) ? at : std::nullopt;
   }
 
  private:
-  static constexpr std::uint64_t kFirstMost = 4096;  ///< Characters.
-
   struct Range {
     std::uint32_t tenant;
     std::uint64_t first = 0, last = 0;  ///< Characters, both included.
@@ -138,11 +143,11 @@ class Bucket final : public LegPolicy {
   }
 
   SmgSettings settings_;
+  bool counts_tokens_;
   RandomStream random_;
   std::uint64_t salt_ = RandomStream(random_).next();
   Periodic adjustment_;
   TenantNames names_;
-  bool initialised_ = false;
   std::vector<Range> buckets_;             ///< In the order of registration.
   std::vector<std::uint64_t> characters_;  ///< In the window, by tenant.
   std::deque<Sent> window_;

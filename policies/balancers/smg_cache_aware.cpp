@@ -1,5 +1,6 @@
-// cache_aware of the SGLang gateway: model_gateway/src/policies/cache_aware.rs of lightseekorg/smg
-// @73da68ca.
+// cache_aware of the SGLang gateway: src/policies/cache_aware.rs of sglang-router 0.3.2,
+// model_gateway/src/policies/cache_aware.rs of lightseekorg/smg @73da68ca and of smg 1.10.1, 1.12.0
+// and 1.13.0.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -15,27 +16,43 @@ class CacheAware final : public LegPolicy {
  public:
   CacheAware(const SmgSettings& s, const RandomStream& random)
       : settings_(s),
-        tree_(s.grpc ? TenantTreeKind::kTokens : TenantTreeKind::kText,
+        release_(smg_release(s)),
+        tokens_(s.grpc && release_ >= SmgRelease::k1_5),
+        tree_(tokens_ ? TenantTreeKind::kTokens : TenantTreeKind::kText,
               RandomStream(random).next()),
+        wait_(s, RandomStream(RandomStream(random).next(), Stream::kBalancer, 2)),
         eviction_(s.eviction_interval) {}
 
   BalancerNeeds needs() const override {
-    return {.metrics = reads_usage(),
-            .metrics_interval = reads_usage() ? settings_.load_monitor_interval : Duration::zero(),
-            .text = !settings_.grpc,
-            .token_runs = settings_.grpc,
+    const bool polls = by_wait() ? smg_polls(settings_) : reads_usage();
+    return {.metrics = polls,
+            .metrics_interval = polls ? settings_.load_monitor_interval : Duration::zero(),
+            .text = !tokens_,
+            .chat_text_with_prefill = smg_chat_text(release_),
+            .token_runs = tokens_,
             .block_keys = follows_events(),
             .kv_events = follows_events()};
   }
   void use_index(PrefixIndex* index) override { index_ = index; }
   void on_workers(const Leg& leg) override {
     names_.update(leg);
-    for (const std::uint32_t w : leg.workers) tree_.add_tenant(names_.tenant(w));
+    wait_.on_workers(leg);
+    // A server that is deregistered leaves the trees; from 1.5 to 1.9 only evictions find it.
+    if (by_wait() || release_ < SmgRelease::k1_5)
+      for (const std::uint32_t tenant : known_)
+        if (!names_.endpoint(leg, tenant)) tree_.remove_tenant(tenant);
+    known_.clear();
+    for (const std::uint32_t w : leg.workers) {
+      known_.push_back(names_.tenant(w));
+      tree_.add_tenant(known_.back());
+    }
   }
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
-    const PromptText& text = settings_.grpc ? request.token_text : request.text;
-    if (eviction_.due(request.now)) tree_.evict(most_units());
-    units_per_character_ = settings_.grpc ? 1 : 1 / text.characters_per_unit;
+    const PromptText& text = tokens_ ? request.token_text : request.text;
+    if (eviction_.due(request.now))
+      by_wait() ? tree_.evict_total(most_units()) : tree_.evict(most_units());
+    units_per_character_ = tokens_ ? 1 : 1 / text.characters_per_unit;
+    if (by_wait()) return least_wait(leg, request, text);
     const std::uint32_t least = min_load(leg);
     if (is_imbalanced(leg, request)) {
       insert(text, least);
@@ -47,11 +64,12 @@ class CacheAware final : public LegPolicy {
   }
 
  private:
+  bool by_wait() const { return release_ >= SmgRelease::k1_10; }
   bool reads_usage() const {
-    return settings_.load_monitor && (settings_.balance_token_usage_threshold < 1 ||
-                                      settings_.overload_token_usage_threshold < 1);
+    return smg_polls(settings_) && (settings_.balance_token_usage_threshold < 1 ||
+                                    settings_.overload_token_usage_threshold < 1);
   }
-  bool follows_events() const { return settings_.grpc && settings_.kv_events; }
+  bool follows_events() const { return tokens_ && settings_.kv_events; }
   std::int64_t most_units() const {
     return std::llround(static_cast<double>(settings_.max_tree_size) * units_per_character_);
   }
@@ -70,7 +88,7 @@ class CacheAware final : public LegPolicy {
   }
 
   std::uint32_t min_load(const Leg& leg) const {
-    if (settings_.release != SmgRelease::kJune2026) return least_loaded(leg);
+    if (release_ < SmgRelease::k1_5) return least_loaded(leg);
     std::uint32_t best = leg.healthy.front();
     for (const std::uint32_t w : leg.healthy)
       if (leg.load(w) < leg.load(best) || (leg.load(w) == leg.load(best) && times(w) < times(best)))
@@ -80,8 +98,10 @@ class CacheAware final : public LegPolicy {
   bool is_imbalanced(const Leg& leg, const BalancerRequest& request) const {
     if (reads_usage() && request.metrics != nullptr && usage_is_imbalanced(leg, *request.metrics))
       return true;
-    std::uint32_t least = leg.load(leg.healthy.front()), most = least;
-    for (const std::uint32_t w : leg.healthy) {
+    // Up to sglang-router 0.3.2 servers that are not healthy count, too.
+    const auto& counted = release_ < SmgRelease::k1_5 ? leg.workers : leg.healthy;
+    std::uint32_t least = leg.load(counted.front()), most = least;
+    for (const std::uint32_t w : counted) {
       least = std::min(least, leg.load(w));
       most = std::max(most, leg.load(w));
     }
@@ -107,8 +127,7 @@ class CacheAware final : public LegPolicy {
     std::uint32_t most = 0;
     for (const PrefixMatch& m : scratch_.matches()) {
       const std::uint32_t w = m.endpoint.value();
-      if (w >= leg.has.size() || !leg.has[w] || !leg.endpoints[w].healthy || m.blocks == 0)
-        continue;
+      if (!leg.can_serve(w) || m.blocks == 0) continue;
       const auto rank = [&leg](std::uint32_t blocks, std::uint32_t e) {
         return std::tuple(blocks, -static_cast<std::int64_t>(leg.load(e)), e);
       };
@@ -124,9 +143,12 @@ class CacheAware final : public LegPolicy {
     std::uint32_t chosen = least;
     if (match.rate() > static_cast<float>(settings_.cache_threshold)) {
       const auto owner = match.tenant ? names_.endpoint(leg, *match.tenant) : std::nullopt;
-      if (!owner || !leg.endpoints[*owner].healthy) return leg.healthy.front();
+      if (!owner || !leg.can_serve(*owner)) {
+        if (match.tenant && release_ < SmgRelease::k1_5) tree_.remove_tenant(*match.tenant);
+        return leg.healthy.front();
+      }
       chosen = *owner;
-    } else if (settings_.release == SmgRelease::kSeptember2025) {
+    } else if (release_ == SmgRelease::k0_2) {
       chosen = smallest_tree(leg);
     }
     insert(text, chosen);
@@ -138,9 +160,67 @@ class CacheAware final : public LegPolicy {
     });
   }
 
+  // ---- From release 1.10 on ----------------------------------------------------------------
+
+  std::optional<std::uint32_t> least_wait(const Leg& leg, const BalancerRequest& request,
+                                          const PromptText& text) {
+    std::vector<std::uint32_t> among = leg.healthy;
+    if (!(reads_usage() && request.metrics != nullptr &&
+          usage_is_imbalanced(leg, *request.metrics))) {
+      double sum = 0;
+      for (const std::uint32_t w : leg.healthy) sum += leg.load(w);
+      const double mean = sum / static_cast<double>(leg.healthy.size());
+      const auto spills = [&](std::uint32_t w) { return is_pressed(leg.load(w), mean); };
+      std::vector<std::uint32_t> holders = holders_of(leg, request, text);
+      const bool miss = holders.empty();
+      std::erase_if(holders, spills);
+      std::vector<std::uint32_t> calm = leg.healthy;
+      std::erase_if(calm, spills);
+      if (!miss && !(holders.empty() && calm.empty())) among = holders.empty() ? calm : holders;
+    }
+    const auto chosen = wait_.pick(leg, request, among);
+    if (chosen) insert(text, *chosen);
+    return chosen;
+  }
+  /// Whether a server has so much more than the mean that its prefixes do not hold it.
+  bool is_pressed(double load, double mean) const {
+    constexpr double kLeastMargin = 4;
+    auto margin = static_cast<double>(settings_.balance_abs_threshold);
+    if (release_ >= SmgRelease::k1_13)
+      margin = std::min(margin, std::max(std::ceil(2 * std::sqrt(mean)), kLeastMargin));
+    const double factor = static_cast<float>(settings_.balance_rel_threshold);
+    return load > mean * factor && load > mean + margin;
+  }
+  /// The servers that have the deepest match, where it is deep enough.
+  std::vector<std::uint32_t> holders_of(const Leg& leg, const BalancerRequest& request,
+                                        const PromptText& text) {
+    std::vector<std::uint32_t> out;
+    if (follows_events() && index_->request_key_count() > 0) {
+      const auto best = best_overlap(leg, request);
+      const auto blocks = [this](std::uint32_t w) {
+        for (const PrefixMatch& m : scratch_.matches())
+          if (m.endpoint.value() == w) return m.blocks;
+        return 0U;
+      };
+      for (const std::uint32_t w : leg.healthy)
+        if (best && blocks(w) == blocks(*best)) out.push_back(w);
+      return out;
+    }
+    const TenantTree::Match match = tree_.match(text);
+    if (match.matched == 0 || match.rate() <= static_cast<float>(settings_.cache_threshold))
+      return out;
+    for (const std::uint32_t w : leg.healthy)
+      if (tree_.owns(match.node, names_.tenant(w))) out.push_back(w);
+    return out;
+  }
+
   SmgSettings settings_;
+  SmgRelease release_;
+  bool tokens_;
   TenantTree tree_;
+  SmgExpectedWait wait_;
   TenantNames names_;
+  std::vector<std::uint32_t> known_;  ///< Tenants that are registered.
   Periodic eviction_;
   double units_per_character_ = 1;        ///< Of the texts so far.
   std::vector<std::uint64_t> processed_;  ///< Requests ever, by tenant.

@@ -14,7 +14,11 @@ namespace {
 class Manual final : public LegPolicy {
  public:
   Manual(const SmgSettings& s, const RandomStream& random)
-      : mode_(s.assignment_mode), max_idle_(s.max_idle), random_(random) {}
+      : mode_(s.assignment_mode),
+        release_(smg_release(s)),
+        max_idle_(s.max_idle),
+        random_(random),
+        sweep_(s.eviction_interval) {}
 
   BalancerNeeds needs() const override {
     return {.identity = true, .session_headers = {"x-smg-routing-key"}};
@@ -30,7 +34,7 @@ class Manual final : public LegPolicy {
     entry.used = request.now;
     for (const std::uint32_t tenant : entry.tenants) {
       const auto at = names_.endpoint(leg, tenant);
-      if (at && leg.endpoints[*at].healthy) return at;
+      if (at && leg.can_serve(*at)) return at;
     }
     const std::uint32_t chosen = assign(leg);
     if (entry.tenants.size() == 2) entry.tenants.erase(entry.tenants.begin());
@@ -62,8 +66,8 @@ class Manual final : public LegPolicy {
     std::uint32_t tenant = 0;
     std::string key;
   };
-  static std::string_view key_of(const BalancerRequest& request) {
-    return request.header("x-smg-routing-key").value_or("");
+  std::string_view key_of(const BalancerRequest& request) const {
+    return smg_routing_key(request, release_).value_or("");
   }
   /// The number that the mode compares: requests, or keys that have requests in flight.
   std::uint64_t weight(const Leg& leg, std::uint32_t endpoint) const {
@@ -86,10 +90,11 @@ class Manual final : public LegPolicy {
   }
 
   SmgAssignment mode_;
+  SmgRelease release_;
   Duration max_idle_;
   RandomStream random_;
   TenantNames names_;
-  Periodic sweep_{Duration::seconds(60)};
+  Periodic sweep_;
   std::unordered_map<std::string, Entry> keys_;
   std::unordered_map<std::uint64_t, Sent> sent_;  ///< In flight with a key, by id.
   std::unordered_map<std::uint32_t, std::map<std::string, std::uint32_t>> groups_;  ///< By tenant.

@@ -56,6 +56,7 @@ class TenantTree::LeafQueue {
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
   bool empty() const { return heap_.empty(); }
+  const Leaf& front() const { return heap_.front(); }
   Leaf take() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     const Leaf leaf = heap_.back();
@@ -230,7 +231,7 @@ TenantTree::Match TenantTree::match(const PromptText& text) {
     const std::uint32_t child = child_at(node, at);
     const std::int64_t same = child == kNone ? 0 : shared(at, child);
     if (same == 0) break;
-    node = child;
+    node = result.node = child;
     result.matched += same;
     if (kind_ == TenantTreeKind::kTokens) {
       result.tenant = tenant_of(child);
@@ -260,8 +261,22 @@ TenantTree::Place TenantTree::find(const PromptText& text) const {
   return place;
 }
 
-bool TenantTree::owns(const Place& place, std::uint32_t tenant) const {
-  const auto& list = nodes_[place.node].holders;
+std::int64_t TenantTree::matched_of(const PromptText& text, std::uint32_t tenant) const {
+  std::int64_t matched = 0;
+  std::uint32_t node = kRoot;
+  for (Cursor at(text.runs, text.units()); at.left() > 0;) {
+    node = child_at(node, at);
+    if (node == kNone || !owns(node, tenant)) break;
+    const std::int64_t same = shared(at, node);
+    matched += same;
+    if (same < nodes_[node].length) break;
+    at.advance(same);
+  }
+  return matched;
+}
+
+bool TenantTree::owns(std::uint32_t node, std::uint32_t tenant) const {
+  const auto& list = nodes_[node].holders;
   return std::any_of(list.begin(), list.end(),
                      [tenant](const Holder& h) { return h.tenant == tenant; });
 }
@@ -362,6 +377,20 @@ void TenantTree::evict_insertions(std::uint32_t tenant, std::int64_t units) {
   sizes_[tenant] -= lost;
 }
 
+void TenantTree::evict_total(std::int64_t most) {
+  std::int64_t total = 0;
+  for (const std::int64_t size : sizes_) total += size;
+  if (total <= most) return;
+  LeafQueue leaves;
+  for (std::uint32_t node = kRoot + 1; node < nodes_.size(); ++node)
+    for (const Holder& h : nodes_[node].holders)
+      if (h.children == 0) leaves.add({.epoch = h.epoch, .node = node, .tenant = h.tenant});
+  while (total > most && !leaves.empty()) {
+    total -= nodes_[leaves.front().node].length;
+    take_leaf(leaves);
+  }
+}
+
 void TenantTree::evict(std::int64_t most) {
   if (std::all_of(sizes_.begin(), sizes_.end(), [most](std::int64_t s) { return s <= most; }))
     return;
@@ -376,17 +405,23 @@ void TenantTree::evict(std::int64_t most) {
     evict_tokens(most, leaves);
 }
 
+// The parent takes the place of the leaf where it has become one.
+void TenantTree::take_leaf(LeafQueue& leaves) {
+  const Leaf leaf = leaves.take();
+  const std::uint32_t parent = nodes_[leaf.node].parent;
+  sizes_[leaf.tenant] -= nodes_[leaf.node].length;
+  drop(leaf.node, leaf.tenant);
+  if (parent != kRoot && is_leaf(parent, leaf.tenant))
+    leaves.add(
+        {.epoch = holder(parent, leaf.tenant)->epoch, .node = parent, .tenant = leaf.tenant});
+}
+
 void TenantTree::evict_text(std::int64_t most, LeafQueue& leaves) {
-  while (!leaves.empty()) {
-    const Leaf leaf = leaves.take();
-    if (sizes_[leaf.tenant] <= most) continue;
-    const std::uint32_t parent = nodes_[leaf.node].parent;
-    sizes_[leaf.tenant] -= nodes_[leaf.node].length;
-    drop(leaf.node, leaf.tenant);
-    if (parent != kRoot && is_leaf(parent, leaf.tenant))
-      leaves.add(
-          {.epoch = holder(parent, leaf.tenant)->epoch, .node = parent, .tenant = leaf.tenant});
-  }
+  while (!leaves.empty())
+    if (sizes_[leaves.front().tenant] <= most)
+      leaves.take();
+    else
+      take_leaf(leaves);
 }
 
 // TokenTree::evict_tenant. Two quirks of it: the parent of a leaf that others still own does not

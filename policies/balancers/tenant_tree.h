@@ -37,6 +37,7 @@ class TenantTree {
     std::optional<std::uint32_t> tenant;  ///< Nobody in a tree of nobody.
     std::int64_t matched = 0;             ///< Units.
     std::int64_t length = 0;              ///< Of the text.
+    std::uint32_t node = 0;               ///< The last node, for owns(), until the next insertion.
     float rate() const {
       return length == 0 ? 0 : static_cast<float>(matched) / static_cast<float>(length);
     }
@@ -55,7 +56,9 @@ class TenantTree {
     std::int64_t matched = 0;  ///< Units.
   };
   Place find(const PromptText& text) const;
-  bool owns(const Place& place, std::uint32_t tenant) const;
+  bool owns(std::uint32_t node, std::uint32_t tenant) const;
+  /// Units of the longest match of one tenant, without effects. Not of kTokens.
+  std::int64_t matched_of(const PromptText& text, std::uint32_t tenant) const;
   /// The tenant owns the empty prompt from now on.
   void add_tenant(std::uint32_t tenant);
   /// Forgets a tenant. O(nodes).
@@ -63,6 +66,8 @@ class TenantTree {
   /// Tenants with more than `most` units lose their leaves, least recently used first, until they
   /// have no more. O(nodes) where there is such a tenant.
   void evict(std::int64_t most);
+  /// The same for all tenants together, the least recently used leaf of any first.
+  void evict_total(std::int64_t most);
   /// The tenant loses whole insertions, the oldest first, until it has lost `units` or has nothing
   /// left. O(nodes). kInsertions only.
   void evict_insertions(std::uint32_t tenant, std::int64_t units);
@@ -108,6 +113,7 @@ class TenantTree {
   void drop(std::uint32_t node, std::uint32_t tenant);
   void free_node(std::uint32_t node);
   bool is_leaf(std::uint32_t node, std::uint32_t tenant);
+  void take_leaf(LeafQueue& leaves);
   void evict_text(std::int64_t most, LeafQueue& leaves);
   void evict_tokens(std::int64_t most, LeafQueue& leaves);
 
