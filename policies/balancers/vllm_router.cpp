@@ -10,6 +10,7 @@
 #include "policies/balancers/hashes.h"
 #include "policies/balancers/legs.h"
 #include "policies/balancers/tenant_tree.h"
+#include "policies/balancers/text_name.h"
 
 namespace routesim::policies {
 namespace {
@@ -17,52 +18,35 @@ namespace {
 constexpr std::array<const char*, 6> kSessionHeaders = {
     "x-session-id", "x-user-id", "x-tenant-id", "x-correlation-id", "x-request-id", "x-trace-id"};
 
-/// The key of the first header that names a session, a user or a request; "" for none.
-std::string header_key(const BalancerRequest& request) {
-  for (const char* name : kSessionHeaders) {
-    const std::string_view value = request.header(name).value_or("");
-    if (!value.empty()) return std::string("header:").append(name).append(":").append(value);
-  }
+/// The first header that names a session, a user or a request; an empty value for none.
+Header session_header(const BalancerRequest& request) {
+  for (const char* name : kSessionHeaders)
+    if (const std::string_view value = request.header(name).value_or(""); !value.empty())
+      return {.name = name, .value = value};
   return {};
-}
-
-std::string hex(std::uint64_t v) {
-  std::string digits(16, '0');
-  for (std::size_t i = 16; i-- > 0; v >>= 4) digits[i] = "0123456789abcdef"[v & 15];
-  return digits;
-}
-
-/// The text itself, or a name of the text where it is a simulated one.
-std::string text_name(const PromptText& text) {
-  std::string name;
-  bool real = true;
-  std::uint64_t hash = 0;
-  for (const TextRun& r : text.runs) {
-    real = real && r.length == 1 && r.offset == 0 && r.content < 256;
-    if (real) name += static_cast<char>(r.content);
-    hash = mix64(mix64(mix64(hash, r.content), static_cast<std::uint64_t>(r.offset)),
-                 static_cast<std::uint64_t>(r.length));
-  }
-  return real ? name : "simulated " + hex(hash) + std::string(100, '.');
 }
 
 /// hash_key.rs: a session of the headers or the body, else the content.
 std::string hash_key(const BalancerRequest& request) {
-  std::string key = header_key(request);
-  if (!key.empty()) return key;
+  if (const Header header = session_header(request); !header.value.empty())
+    return std::string("header:").append(header.name).append(":").append(header.value);
   if (!request.user.empty()) return std::string("user:").append(request.user);
   const std::string text = text_name(request.text);
   return text.size() > 100 ? "request_hash:" + hex(fbi_hash(text)) : "request:" + text;
 }
 
+// Outside P/D the router sees a completion's prompt, or of a chat the session in its
+// session_params, which no load sends (src/protocols/spec.rs, extract_text_for_routing).
 BalancerNeeds hash_needs() {
   return {.text = true,
+          .chat_text = ChatText::kNone,
+          .body_with_prefill_only = true,
           .identity = true,
           .session_headers = {kSessionHeaders.front()},
           .other_headers = {kSessionHeaders.begin() + 1, kSessionHeaders.end()}};
 }
 
-/// 160 points per worker, healthy or not; of two workers at one point the later one has it.
+/// 160 points per worker that is available; of two workers at one point the later one has it.
 class ConsistentHash final : public LegPolicy {
  public:
   BalancerNeeds needs() const override { return hash_needs(); }
@@ -70,14 +54,14 @@ class ConsistentHash final : public LegPolicy {
     constexpr int kPoints = 160;
     auto& ring = rings_[leg.name];
     ring.clear();
-    for (const std::uint32_t w : leg.workers)
+    for (const std::uint32_t w : leg.healthy)
       for (int i = 0; i < kPoints; ++i) ring[fbi_hash(leg.url(w) + ":" + std::to_string(i))] = w;
   }
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
     const auto& ring = rings_[leg.name];
     auto at = ring.lower_bound(fbi_hash(hash_key(request)));
     if (at == ring.end()) at = ring.begin();
-    return leg.endpoints[at->second].healthy ? at->second : leg.healthy.front();
+    return at->second;
   }
 
  private:
@@ -120,8 +104,8 @@ class PowerOfTwo final : public LegPolicy {
 
  private:
   /// The server's own count at the last poll, and the router's count now.
-  double load(const Leg& leg, const BalancerRequest& request, std::uint32_t w) const {
-    const EndpointTable* metrics = monitor_ ? request.metrics : nullptr;
+  static double load(const Leg& leg, const BalancerRequest& request, std::uint32_t w) {
+    const EndpointTable* metrics = request.metrics;
     if (metrics == nullptr || !metrics->has_metrics(w)) return leg.load(w);
     return metrics->waiting()[w] + metrics->running()[w] + leg.load(w);
   }
@@ -129,14 +113,75 @@ class PowerOfTwo final : public LegPolicy {
   RandomStream random_;
 };
 
+/// A session stays where it began; new ones go to the server with the fewest sessions, equals by
+/// the highest random weight (sticky_least_loaded.rs).
+class StickyLeastLoaded final : public LegPolicy {
+ public:
+  explicit StickyLeastLoaded(const VllmRouterSettings& s) : expiration_(s.sll_session_expiration) {}
+  BalancerNeeds needs() const override { return hash_needs(); }
+  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
+    if (request.now - swept_ >= Duration::seconds(60)) {
+      swept_ = request.now;
+      std::erase_if(sessions_, [&](const auto& s) { return expired(s.second, request.now, true); });
+    }
+    std::string id(session_header(request).value);
+    if (id.empty()) id = request.user;
+    if (id.empty()) return fewest(leg, text_name(request.text));
+    const auto known = sessions_.find(id);
+    if (known != sessions_.end()) {
+      const bool old = expired(known->second, request.now, false);
+      for (const std::uint32_t w : leg.healthy)
+        if (!old && leg.url(w) == known->second.server) {
+          known->second.used = request.now;
+          return w;
+        }
+      --active_[known->second.server];
+      sessions_.erase(known);
+    }
+    const std::uint32_t chosen = fewest(leg, id);
+    ++active_[leg.url(chosen)];
+    sessions_[id] = {.server = leg.url(chosen), .used = request.now};
+    return chosen;
+  }
+
+ private:
+  struct Session {
+    std::string server;
+    SimTime used;
+  };
+  bool expired(const Session& session, SimTime now, bool leave) {
+    const bool old = now - session.used >= expiration_;
+    if (old && leave) --active_[session.server];
+    return old;
+  }
+  std::uint32_t fewest(const Leg& leg, const std::string& key) {
+    std::optional<std::uint32_t> best;
+    std::pair<std::int64_t, std::uint64_t> most;  // Minus sessions, weight.
+    for (const std::uint32_t w : leg.healthy) {
+      const std::pair own(-active_[leg.url(w)], fbi_hash(key + ":" + leg.url(w)));
+      if (best && own <= most) continue;
+      best = w;
+      most = own;
+    }
+    return *best;
+  }
+  Duration expiration_;
+  SimTime swept_;
+  std::map<std::string, Session, std::less<>> sessions_;
+  std::map<std::string, std::int64_t, std::less<>> active_;  ///< Sessions, by server.
+};
+
 class CacheAware final : public LegPolicy {
  public:
   CacheAware(const VllmRouterSettings& s, const RandomStream& random)
       : settings_(s),
+        tokens_(vllm_router_release(s) >= VllmRouterRelease::k0_1_17),
         tree_(TenantTreeKind::kText, RandomStream(random).next()),
         eviction_(s.eviction_interval) {}
 
-  BalancerNeeds needs() const override { return hash_needs(); }
+  BalancerNeeds needs() const override {
+    return {.text = !tokens_, .chat_text = ChatText::kNone, .token_runs = tokens_};
+  }
   void on_workers(const Leg& leg) override {
     names_.update(leg);
     std::vector<std::uint32_t>& known = known_[leg.name];
@@ -149,39 +194,57 @@ class CacheAware final : public LegPolicy {
     }
   }
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
-    if (eviction_.due(request.now))
-      tree_.evict(
-          std::llround(static_cast<double>(settings_.max_tree_size) * units_per_character_));
-    units_per_character_ = 1 / request.text.characters_per_unit;
+    if (eviction_.due(request.now)) evict();
+    units_per_character_ = tokens_ ? 1 / kTokenWidth : 1 / request.text.characters_per_unit;
     const std::uint32_t least = least_loaded(leg);
-    if (is_imbalanced(leg)) {
-      if (request.text.units() > 0) tree_.insert(request.text, names_.tenant(least));
-      return least;
-    }
-    if (request.text.units() > 0) return by_tree(leg, request.text, least);
-    // The key of the session stands for the text; its bytes are runs of one unit.
-    key_runs_.clear();
-    for (const char c : header_key(request))
-      key_runs_.push_back({.content = static_cast<unsigned char>(c), .offset = 0, .length = 1});
-    return by_tree(leg, {.runs = key_runs_, .characters_per_unit = 1}, least);
+    // The policy's own method without tokens has the text rules still; no route of 0.1.17 calls it.
+    if (tokens_ && request.text.units() == 0) return by_shares(leg, request.token_text, least);
+    if (!is_imbalanced(leg)) return by_tree(leg, request.text, least);
+    if (request.text.units() > 0) tree_.insert(request.text, names_.tenant(least));
+    return least;
   }
 
  private:
-  bool is_imbalanced(const Leg& leg) const {  // Servers that are not healthy count.
-    std::uint32_t least = leg.load(leg.workers.front()), most = least;
-    for (const std::uint32_t w : leg.workers) {
+  static constexpr double kTokenWidth = 8;  ///< Characters that a token is in the tree.
+
+  void evict() {
+    const std::int64_t most = settings_.max_tree_size.value_or(tokens_ ? 33'554'432 : 67'108'864);
+    tree_.evict(std::llround(static_cast<double>(most) * units_per_character_));
+  }
+  bool is_imbalanced(const Leg& leg) const {
+    std::uint32_t least = leg.load(leg.healthy.front()), most = least;
+    for (const std::uint32_t w : leg.healthy) {
       least = std::min(least, leg.load(w));
       most = std::max(most, leg.load(w));
     }
     return imbalanced(least, most, settings_.balance_abs_threshold,
                       settings_.balance_rel_threshold);
   }
+  /// select_prepared of 0.1.17. Nothing is learned of a prompt whose tokens are not known.
+  std::uint32_t by_shares(const Leg& leg, const PromptText& text, std::uint32_t least) {
+    const std::int64_t length = text.units();
+    if (length == 0) return least;
+    std::vector<std::int64_t> matched(leg.endpoints.size());
+    std::int64_t best = 0;
+    for (const std::uint32_t w : leg.healthy)
+      best = std::max(best, matched[w] = tree_.matched_of(text, names_.tenant(w)));
+    const double rate = static_cast<double>(best) / static_cast<double>(length);
+    std::uint32_t chosen = least;
+    if (!is_imbalanced(leg) && rate > static_cast<float>(settings_.cache_threshold)) {
+      std::optional<std::uint32_t> holder;
+      for (const std::uint32_t w : leg.healthy)
+        if (matched[w] == best && (!holder || leg.load(w) < leg.load(*holder))) holder = w;
+      chosen = *holder;
+    }
+    tree_.insert(text, names_.tenant(chosen));
+    return chosen;
+  }
   std::uint32_t by_tree(const Leg& leg, const PromptText& text, std::uint32_t least) {
     const TenantTree::Match match = tree_.match(text);
     std::uint32_t chosen = least;
     if (match.rate() > static_cast<float>(settings_.cache_threshold)) {
       const auto owner = match.tenant ? names_.endpoint(leg, *match.tenant) : std::nullopt;
-      if (!owner || !leg.endpoints[*owner].healthy) {
+      if (!owner || !leg.can_serve(*owner)) {
         if (match.tenant) tree_.remove_tenant(*match.tenant);
         return leg.healthy.front();
       }
@@ -192,12 +255,12 @@ class CacheAware final : public LegPolicy {
   }
 
   VllmRouterSettings settings_;
+  bool tokens_;
   TenantTree tree_;
   TenantNames names_;
   Periodic eviction_;
   double units_per_character_ = 1;
   std::map<std::string_view, std::vector<std::uint32_t>> known_;  ///< Tenants by leg.
-  std::vector<TextRun> key_runs_;
 };
 
 std::shared_ptr<LegPolicy> make_leg(VllmRouterPolicy policy, const VllmRouterSettings& s,
@@ -213,6 +276,10 @@ std::shared_ptr<LegPolicy> make_leg(VllmRouterPolicy policy, const VllmRouterSet
       return std::make_shared<ConsistentHash>();
     case VllmRouterPolicy::kRendezvousHash:
       return std::make_shared<RendezvousHash>();
+    case VllmRouterPolicy::kKvAware:
+      return make_vllm_kv_aware(s, random);
+    case VllmRouterPolicy::kStickyLeastLoaded:
+      return std::make_shared<StickyLeastLoaded>(s);
     case VllmRouterPolicy::kCacheAware:
       break;
   }
@@ -222,6 +289,7 @@ std::shared_ptr<LegPolicy> make_leg(VllmRouterPolicy policy, const VllmRouterSet
 }  // namespace
 
 void describe(Describer& d, VllmRouterSettings& s) {
+  release_field(d, s.release);
   field(d,
         {"prefill_policy",
          "Policy of prefill servers; the balancer's own where absent. If decode_policy is absent, "
@@ -236,12 +304,26 @@ void describe(Describer& d, VllmRouterSettings& s) {
         RealRange{.min = 0, .max = 1e9});
   field(d, {"eviction_interval", "cache-aware: between two evictions; 0 = never."},
         s.eviction_interval);
-  field(d, {"max_tree_size", "cache-aware: characters of a server after an eviction."},
-        s.max_tree_size, IntRange{0, std::int64_t{1} << 40});
+  field(
+      d,
+      {"max_tree_size",
+       "cache-aware: characters of a server after an eviction, where a token counts 8; by default "
+       "67108864, from release 0.1.17 on 33554432."},
+      s.max_tree_size, IntRange{0, std::int64_t{1} << 40});
+  field(
+      d,
+      {"load_monitor",
+       "power-of-two: servers answer the poll of their load every 5s, and what they say counts on "
+       "top of the router's own requests. vLLM has no /get_load, which the releases ask for."},
+      s.load_monitor);
   field(d,
-        {"load_monitor",
-         "power-of-two: the router polls /load every 5s. Without, it counts its own requests."},
-        s.load_monitor);
+        {"sll_session_expiration",
+         "sticky-least-loaded: a session ends after so long without a request."},
+        s.sll_session_expiration, DurationRange{.min = Duration::seconds(1)});
+  field(d, {"router_temperature", "kv-aware: 0 takes the least cost; above, a draw by cost."},
+        s.router_temperature, RealRange{.min = 0, .max = 1e9});
+  field(d, {"kv_penalty_host", "kv-aware: credit of a block in a lower tier."}, s.kv_penalty_host,
+        RealRange{.min = 0, .max = 1});
 }
 
 std::unique_ptr<Balancer> make_vllm_router(VllmRouterPolicy policy,
