@@ -25,10 +25,17 @@ struct Thresholds {
   double prefill_tokens = kOff;
   double prefill_frac = kOff;  ///< Times max_num_batched_tokens.
 };
-constexpr std::array<double, 4> kQueueThresholds = {kOff, 4, 16, kOff};  // By DynamoRelease.
+constexpr std::array<double, kDynamoReleases.size()> kQueueThresholds = {
+    kOff, 4, 4, 4, 16, kOff, kOff};  // src/scheduling/config.rs of dynamo-kv-router 1.1.0 to 1.6.1.
+/// Of the decode workers, as the report of #7836 counts those that never get a request: 2 of 5.
+constexpr std::size_t kUnregisteredOf = 5, kUnregistered = 2;
+
+DynamoRelease release_of(const DynamoSettings& s) {
+  return release_of<DynamoRelease>(kDynamoReleases, s.release);
+}
 
 Thresholds thresholds_of(const DynamoSettings& s) {
-  const double usual = kQueueThresholds[static_cast<std::size_t>(s.release)];
+  const double usual = kQueueThresholds[static_cast<std::size_t>(release_of(s))];
   return {.queue = s.queue_threshold.value_or(usual),
           .decode_blocks = s.decode_blocks_threshold.value_or(kOff),
           .prefill_tokens = s.prefill_tokens_threshold.value_or(kOff),
@@ -41,7 +48,9 @@ using Candidates = std::vector<std::uint32_t>;  // Indices of endpoints.
 class DynamoPush final : public RolePools {
  public:
   DynamoPush(DynamoPolicy policy, const DynamoSettings& settings, const RandomStream& random)
-      : policy_(policy), random_ties_(settings.release == DynamoRelease::k1_3), random_(random) {}
+      : policy_(policy),
+        random_ties_(release_of(settings) >= DynamoRelease::k1_2),
+        random_(random) {}
 
   BalancerAnswer pick(const BalancerRequest&) override {
     if (decode().empty()) return std::nullopt;
@@ -99,12 +108,14 @@ class DynamoPush final : public RolePools {
 /// The parts of the settings that costs are made of.
 struct CostRule {
   explicit CostRule(const DynamoSettings& s)
-      : credit(s.overlap_score_credit), scale(s.prefill_load_scale) {
-    if (!s.overlap_score_weight) return;
-    scale = *s.overlap_score_weight;
-    if (scale == 0) credit = 0;
+      : release(release_of(s)), credit(s.overlap_score_credit), scale(s.prefill_load_scale) {
+    if (s.overlap_score_weight) scale = *s.overlap_score_weight;
+    if (s.overlap_score_weight && scale == 0) credit = 0;
+    predicts = credit > 0 && (!s.kv_events || s.predicted_ttl);
   }
+  DynamoRelease release;
   double credit, scale;
+  bool predicts = false;  ///< Whether the router remembers what it sent.
 };
 
 /// What the router counts for a request until it ends.
@@ -126,8 +137,7 @@ class DynamoKv final : public RolePools {
         rule_(settings),
         random_(random),
         predicted_(settings.kv_events ? settings.predicted_ttl.value_or(Duration::zero())
-                                      : settings.ttl),
-        predicts_(rule_.credit > 0 && (!settings.kv_events || settings.predicted_ttl)) {}
+                                      : settings.ttl) {}
 
   BalancerNeeds needs() const override {
     BalancerNeeds needs;
@@ -145,7 +155,10 @@ class DynamoKv final : public RolePools {
     std::uint32_t servers = static_cast<std::uint32_t>(tokens_.size());
     for (std::uint32_t i = 0; i < size(); ++i) servers = std::max(servers, pick_of(i).server + 1);
     tokens_.resize(servers, 0);
-    if (!settings_.assume_kv_reuse) separate_.resize(servers, 0);
+    separate_.resize(servers, 0);
+    registered_ = decode();
+    if (rule_.release <= DynamoRelease::k1_0 && !prefill().empty())
+      registered_.resize(registered_.size() - registered_.size() * kUnregistered / kUnregisteredOf);
     active_.resize(servers);
     block_ = endpoints.empty() || endpoints[0].block_size == 0
                  ? kUnknownBlock
@@ -156,10 +169,10 @@ class DynamoKv final : public RolePools {
     if (decode().empty()) return std::nullopt;
     forget_stale(request.now);
     const bool split = !prefill().empty();
-    const Candidates* computing = free_of(split ? prefill() : decode(), free_prefill_);
-    const Candidates* decoding = split ? free_of(decode(), free_decode_) : computing;
+    const Candidates* computing = free_of(split ? prefill() : registered_, free_prefill_);
+    const Candidates* decoding = split ? free_of(registered_, free_decode_) : computing;
     if (computing->empty() || decoding->empty())
-      return BalancerAnswer::refused(settings_.release == DynamoRelease::k1_3 ? 529 : 503);
+      return BalancerAnswer::refused(rule_.release >= DynamoRelease::k1_3 ? 529 : 503);
     if (all_queue(*computing)) return BalancerAnswer::held();
     find_overlaps(request);
     find_active(request);
@@ -180,9 +193,9 @@ class DynamoKv final : public RolePools {
           0, request.prompt_tokens - std::llround(block_ * cached_blocks(computes)));
     load.keys.assign(request.block_keys.begin(), request.block_keys.end());
     tokens_[load.server] += load.tokens;
-    hold_blocks(load.decoder, load.keys);
-    if (load.disaggregated) hold_blocks(load.server, load.keys);
-    if (predicts_) predicted_.add(load.server, load.keys, request.now);
+    hold_blocks(load.decoder, load.keys, reuses(load.disaggregated));
+    if (load.disaggregated) hold_blocks(load.server, load.keys, settings_.assume_kv_reuse);
+    if (rule_.predicts) predicted_.add(load.server, load.keys, request.now);
     ages_.emplace_back(request.now, request.id);
     loads_.insert_or_assign(request.id, std::move(load));
   }
@@ -207,34 +220,39 @@ class DynamoKv final : public RolePools {
 
   // ---- The load -----------------------------------------------------------------------------
 
-  void hold_blocks(std::uint32_t server, std::span<const BlockKey> keys) {
+  /// The request's override for decode workers: none of its blocks counts as shared (pull request
+  /// 6253).
+  bool reuses(bool decodes_only) const {
+    return settings_.assume_kv_reuse && !(decodes_only && rule_.release >= DynamoRelease::k1_0);
+  }
+  void hold_blocks(std::uint32_t server, std::span<const BlockKey> keys, bool reuse) {
     if (!settings_.track_active_blocks) return;
-    if (settings_.assume_kv_reuse)
+    if (reuse)
       active_.add(server, keys);
     else
       separate_[server] += std::ssize(keys);
   }
-  void drop_blocks(std::uint32_t server, std::span<const BlockKey> keys) {
+  void drop_blocks(std::uint32_t server, std::span<const BlockKey> keys, bool reuse) {
     if (!settings_.track_active_blocks) return;
-    if (settings_.assume_kv_reuse)
+    if (reuse)
       active_.remove(server, keys);
     else
       separate_[server] -= std::ssize(keys);
   }
   std::int64_t held_blocks(std::uint32_t server) const {
-    return settings_.assume_kv_reuse ? active_.distinct(server) : separate_[server];
+    return active_.distinct(server) + separate_[server];
   }
   void end_prefill(DynamoRequestLoad& load) {
     if (!load.in_prefill) return;
     load.in_prefill = false;
     tokens_[load.server] -= load.tokens;
-    if (load.disaggregated) drop_blocks(load.server, load.keys);
+    if (load.disaggregated) drop_blocks(load.server, load.keys, settings_.assume_kv_reuse);
   }
   void release(std::uint64_t id) {
     const auto at = loads_.find(id);
     if (at == loads_.end()) return;
     end_prefill(at->second);
-    drop_blocks(at->second.decoder, at->second.keys);
+    drop_blocks(at->second.decoder, at->second.keys, reuses(at->second.disaggregated));
     loads_.erase(at);
   }
   void forget_stale(SimTime now) {
@@ -285,7 +303,7 @@ class DynamoKv final : public RolePools {
       }
       for (Overlap& o : overlaps_) o.lower = o.lower > o.device ? o.lower - o.device : 0;
     }
-    if (!predicts_) return;
+    if (!rule_.predicts) return;
     predicted_.expire(request.now);
     for (const PrefixMatch& m : predicted_.match(request.block_keys)) {
       const auto i = index_of(m.endpoint.value());
@@ -317,9 +335,10 @@ class DynamoKv final : public RolePools {
                               : 0;
     return rule_.scale * std::max(0.0, (active + request_tokens) / block_ - credit);
   }
-  double decode_cost(std::uint32_t i, const BalancerRequest& request) const {
+  double decode_cost(std::uint32_t i, const BalancerRequest& request, bool decodes_only) const {
+    const std::uint32_t shared = reuses(decodes_only) ? shared_[i] : 0;
     return static_cast<double>(held_blocks(pick_of(i).server) + std::ssize(request.block_keys) -
-                               shared_[i]) +
+                               shared) +
            settings_.active_request_weight * in_flight()[i];
   }
 
@@ -328,13 +347,32 @@ class DynamoKv final : public RolePools {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const std::uint32_t i : among) least = std::min(least, tokens_[pick_of(i).server]);
     for (const std::uint32_t i : among) {
-      double cost = decode_cost(i, request);
+      double cost = decode_cost(i, request, part == Part::kDecode);
       if (part == Part::kPrefill)
         cost +=
             prompt_cost(i, static_cast<double>(request.prompt_tokens), static_cast<double>(least));
       costs_.push_back(cost);
     }
-    return among[settings_.temperature > 0 ? sample() : cheapest()];
+    if (settings_.temperature > 0) return among[sample()];
+    if (rule_.release < DynamoRelease::k1_2) keep_small_trees(among);
+    return among[cheapest()];
+  }
+  /// Of equal costs only the smallest tree stays. The size of a tree is known where a block of the
+  /// prompt was found, and 0 elsewhere (src/scheduling/selector.rs and find_matches of
+  /// src/indexer of dynamo-kv-router 1.1.1).
+  void keep_small_trees(const Candidates& among) {
+    const double least = *std::min_element(costs_.begin(), costs_.end());
+    if (std::count(costs_.begin(), costs_.end(), least) == 1) return;
+    const auto size_of = [&](std::uint32_t i) -> std::size_t {
+      if (overlaps_[i].device + overlaps_[i].lower == 0) return 0;
+      return prefix_index() != nullptr ? announced_.block_count(EndpointId(i))
+                                       : predicted_.block_count(pick_of(i).server);
+    };
+    std::size_t smallest = std::numeric_limits<std::size_t>::max();
+    for (std::size_t k = 0; k < among.size(); ++k)
+      if (costs_[k] == least) smallest = std::min(smallest, size_of(among[k]));
+    for (std::size_t k = 0; k < among.size(); ++k)
+      if (costs_[k] == least && size_of(among[k]) > smallest) costs_[k] = kOff;
   }
   // Of equals, each with the same probability.
   std::size_t cheapest() {
@@ -376,9 +414,9 @@ class DynamoKv final : public RolePools {
   RandomStream random_;
   PrefixIndex announced_{dynamo_index_options()};  ///< By endpoint; what events say.
   DynamoPredictedBlocks predicted_;                ///< By server.
-  bool predicts_;
   DynamoActiveBlocks active_;
-  std::vector<std::int64_t> separate_;  ///< By server, without reuse: blocks of its requests.
+  Candidates registered_;               ///< Those of decode() that may be chosen.
+  std::vector<std::int64_t> separate_;  ///< By server: blocks of its requests that share none.
   std::vector<std::int64_t> tokens_;    ///< By server: tokens of prompts in prefill.
   double block_ = kUnknownBlock;        ///< Tokens.
   std::unordered_map<std::uint64_t, DynamoRequestLoad> loads_;  ///< By request.
@@ -397,10 +435,7 @@ class DynamoKv final : public RolePools {
 void describe(Describer& d, DynamoSettings& s) {
   const RealRange share{.min = 0, .max = 1e9};
   const RealRange limit{.min = 0, .allow_infinity = true};
-  field(d,
-        {"release",
-         "Release: its queue threshold where the key is absent, and its status of refusals."},
-        s.release);
+  release_field(d, s.release);
   field(d, {"router_kv_overlap_score_credit", "kv: credit per block in GPU memory."},
         s.overlap_score_credit, share);
   field(d,

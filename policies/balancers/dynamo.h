@@ -6,27 +6,34 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/balancer.h"
+#include "policies/balancers/releases.h"
 
 namespace routesim::policies {
 
-/// Which queue threshold holds where its key is absent, and what a refusal says. Pull request 11599
-/// switched the queue off; thresholds of busy workers are off in all of them, as the guides to
-/// request rejection of 1.2.1 and 1.3.0 say.
-enum class DynamoRelease : std::uint8_t {
-  k0_9,  ///< No queue.
-  k1_0,  ///< At 4 times max_num_batched_tokens.
-  k1_2,  ///< At 16 times.
-  k1_3,  ///< No queue; refusals with status 529 instead of 503, ties of least-loaded at random.
-};
+/// In the order of kDynamoReleases.
+enum class DynamoRelease : std::uint8_t { k0_9, k1_0, k1_1, k1_2, k1_3, k1_4, k1_6 };
+/// Thresholds of busy workers are off in all of them, as the guides to request rejection of 1.2.1
+/// and 1.3.0 say.
+inline constexpr std::array kDynamoReleases = std::to_array<ReleaseRow>({
+    {"0.9.0", "0.9", "kv: no queue, and ties go to the smaller tree"},
+    {"1.0.0", "1.0",
+     "kv: requests queue at 4 times max_num_batched_tokens; in P/D a decode worker "
+     "that is not registered yet gets nothing (#7836)"},
+    {"1.1.0", "1.1", "every decode worker counts (pull request 7919)"},
+    {"1.2.0", "1.2", "ties are drawn, in kv and least-loaded (pull request 9516)"},
+    {"1.3.0", "1.3", "kv: the queue begins at 16 times; refusals with status 529 instead of 503"},
+    {"1.4.0", "", "kv: no queue (pull request 11599)"},
+    {"1.6.1", "", "kv: the cost function; policies from --router-policy-config are not simulated"},
+});
 
 /// Settings under the names of the frontend's flags, without the leading dashes.
 struct DynamoSettings {
-  DynamoRelease release = DynamoRelease::k1_3;
+  std::string release;
   double overlap_score_credit = 1;
   std::optional<double> overlap_score_weight;  ///< The old flag; it sets the load scale instead.
   double overlap_score_credit_decay = 0;
@@ -54,8 +61,3 @@ std::unique_ptr<Balancer> make_dynamo(DynamoPolicy policy, const DynamoSettings&
                                       const RandomStream& random);
 
 }  // namespace routesim::policies
-
-template <>
-struct routesim::EnumNames<routesim::policies::DynamoRelease> {
-  static constexpr std::array<std::string_view, 4> value = {"0.9", "1.0", "1.2", "1.3"};
-};

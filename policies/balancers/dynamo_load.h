@@ -48,6 +48,9 @@ class DynamoPredictedBlocks {
   explicit DynamoPredictedBlocks(Duration ttl) : ttl_(ttl) {}
   void add(std::uint32_t server, std::span<const BlockKey> keys, SimTime now);
   void expire(SimTime now);
+  std::size_t block_count(std::uint32_t server) const {
+    return server < due_.size() ? due_[server].size() : 0;
+  }
   std::span<const PrefixMatch> match(std::span<const BlockKey> keys) {
     index_.match(keys, scratch_);
     return scratch_.matches();

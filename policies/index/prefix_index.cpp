@@ -97,6 +97,22 @@ std::vector<BlockKey> PrefixIndex::keys_by_recency() const {
   return keys;
 }
 
+std::size_t PrefixIndex::block_count(EndpointId endpoint) const {
+  std::size_t blocks = 0;
+  const auto holds = [endpoint](Row row) { return row_endpoint(row) == endpoint.value(); };
+  for (std::uint32_t s = 0; s < impl_->slots.size();) {
+    if (!impl_->slots.live(s)) {
+      ++s;
+      continue;
+    }
+    const auto& run = impl_->slots[s];
+    const std::span<const Row> rows = impl_->sets.rows(run.set);
+    if (std::any_of(rows.begin(), rows.end(), holds)) blocks += run.end() - s;
+    s = run.end();
+  }
+  return blocks;
+}
+
 std::size_t PrefixIndex::request_key_count() const { return impl_->requests.count(); }
 std::size_t PrefixIndex::engine_key_count() const { return impl_->engines.count(); }
 const PrefixIndexOptions& PrefixIndex::options() const { return impl_->options; }

@@ -167,6 +167,8 @@ class PrefixIndex {
   std::vector<BlockKey> keys_by_recency() const;
 
   std::size_t request_key_count() const;
+  /// Request keys that an endpoint holds, in any tier. O(stretches of keys with equal holders).
+  std::size_t block_count(EndpointId endpoint) const;
   std::size_t engine_key_count() const;
   std::size_t memory_bytes() const;
   const PrefixIndexOptions& options() const;
