@@ -38,6 +38,60 @@ class AibrixLeastRequest final : public AibrixBalancer {
   }
 };
 
+/// A pod by the address that the client sends back, else by its session key, else any
+/// (simple_session_affinity.go).
+class AibrixSessionAffinity final : public AibrixBalancer {
+ public:
+  using AibrixBalancer::AibrixBalancer;
+  BalancerNeeds needs() const override {
+    return {.identity = true,
+            .session_headers = {"x-aibrix-session-key"},
+            .other_headers = {"x-session-id"}};
+  }
+
+ private:
+  static constexpr std::size_t kMostKeyBytes = 256;
+  static constexpr std::uint64_t kFnvStart = 14695981039346656037ULL, kFnvPrime = 1099511628211ULL;
+
+  static std::string from_base64(std::string_view text) {
+    constexpr std::string_view kDigits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string out;
+    if (text.size() % 4 != 0) return out;
+    std::uint32_t bits = 0, count = 0;
+    for (const char c : text.substr(0, text.find('='))) {
+      const std::size_t digit = kDigits.find(c);
+      if (digit == std::string_view::npos) return {};
+      bits = bits << 6 | static_cast<std::uint32_t>(digit);
+      if ((count += 6) < 8) continue;
+      count -= 8;
+      out += static_cast<char>(bits >> count & 0xff);
+    }
+    return out;
+  }
+  /// FNV-1a of key, a zero byte and address.
+  static std::uint64_t weight(std::string_view key, std::string_view address) {
+    std::uint64_t hash = kFnvStart;
+    const auto add = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime; };
+    for (const char c : key) add(c);
+    add('\0');
+    for (const char c : address) add(c);
+    return hash;
+  }
+  BalancerAnswer route(const BalancerRequest& request) override {
+    const std::string address = from_base64(request.header("x-session-id").value_or(""));
+    for (const std::uint32_t i : ready())
+      if (endpoints()[i].name == address) return pick_of(i);
+    const std::string_view key = request.header("x-aibrix-session-key").value_or("");
+    if (key.empty() || key.size() > kMostKeyBytes) return pick_of(any_pod());
+    return pick_of(*std::max_element(ready().begin(), ready().end(), [&](auto a, auto b) {
+      const std::string &x = endpoints()[a].name, &y = endpoints()[b].name;
+      const std::uint64_t of_x = weight(key, x), of_y = weight(key, y);
+      return of_x < of_y || (of_x == of_y && x > y);
+    }));
+  }
+};
+
 /// What an algorithm does among equals.
 enum class AibrixTies : std::uint8_t { kUniform, kLast };
 
@@ -362,8 +416,9 @@ class AibrixVtcBasic final : public AibrixBalancer {
 
  private:
   BalancerAnswer route(const BalancerRequest& request) override {
-    const std::string user(request.user.empty() ? request.session : request.user);
-    if (user.empty()) return pick_of(any_pod());
+    // An empty user is a user, only a missing one is not.
+    const std::string user(request.user.data() == nullptr ? request.session : request.user);
+    if (user.empty() && request.user.data() == nullptr) return pick_of(any_pod());
     const double used = tracker_.tokens_of(user, request.now);
     const double place =
         std::min(used / tracker_.bucket(), static_cast<double>(ready().size() - 1));
@@ -398,6 +453,7 @@ class AibrixVtcBasic final : public AibrixBalancer {
 };
 
 void describe_prefix_cache(Describer& d, AibrixSettings& s) {
+  release_field(d, s.release);
   field(d,
         {"metrics_as_intended",
          "least-kv-cache, least-gpu-cache, throughput, least-latency: decide by the metrics that "
@@ -418,6 +474,13 @@ void describe_prefix_cache(Describer& d, AibrixSettings& s) {
          "prefix-cache, prefix-cache-preble: loads that differ by more limit the choice to the "
          "least loaded pods."},
         s.prefix_cache_pod_running_request_imbalance_abs_count, IntRange{0, 1'000'000});
+  field(
+      d,
+      {"prefix_cache_load_imbalance_factor",
+       "The same from commit 01de8a5 on: the largest load is above this many times the mean + 1."},
+      s.prefix_cache_load_imbalance_factor, RealRange{.min = 0, .max = 1e6});
+  field(d, {"prefix_cache_load_imbalance_min_gap", "And above the least by so many."},
+        s.prefix_cache_load_imbalance_min_gap, IntRange{0, 1'000'000});
   field(d,
         {"prefix_cache_standard_deviation_factor",
          "prefix-cache, pd: standard deviations above the mean load that a pod may have."},
@@ -522,6 +585,10 @@ std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings&
       return make_aibrix_pd(settings, random);
     case AibrixPolicy::kSlo:
       return make_aibrix_slo(settings, random);
+    case AibrixPolicy::kSessionAffinity:
+      return std::make_unique<AibrixSessionAffinity>(settings, random);
+    case AibrixPolicy::kLeastBusyTime:
+      // No engine exports gpu_busy_time_ratio, so every pod is skipped.
     case AibrixPolicy::kRandom:
       break;
   }

@@ -11,6 +11,7 @@
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/balancer.h"
+#include "policies/balancers/releases.h"
 
 namespace routesim::policies {
 
@@ -38,8 +39,16 @@ void describe(Describer& d, AibrixProfile& p);
 /// The reason why the profile cannot be read, or "": two axes that rise, and tables of their shape.
 std::string profile_fault(const AibrixProfile& p);
 
+/// In the order of kAibrixReleases.
+enum class AibrixRelease : std::uint8_t { k0_7, kMeanGate };
+inline constexpr std::array kAibrixReleases = std::to_array<ReleaseRow>({
+    {"0.7.0", "2026-08", "imbalanced when loads differ by more than a number (@e3e10f9e)"},
+    {"01de8a5", "", "imbalanced by factor of the mean and gap; a commit without a release"},
+});
+
 /// Settings under the names of AIBrix's environment variables, without AIBRIX_ and in lower case.
 struct AibrixSettings {
+  std::string release;
   bool metrics_as_intended = false;
 
   std::int64_t prefix_cache_block_size = 4;  ///< Bytes.
@@ -47,6 +56,8 @@ struct AibrixSettings {
   std::int64_t prefix_cache_eviction_interval_seconds = 1;
   std::int64_t prefix_cache_eviction_duration_mins = 20;
   std::int64_t prefix_cache_pod_running_request_imbalance_abs_count = 8;
+  double prefix_cache_load_imbalance_factor = 2;
+  std::int64_t prefix_cache_load_imbalance_min_gap = 8;
   std::int64_t prefix_cache_standard_deviation_factor = 1;
 
   AibrixGpu router_preble_target_gpu = AibrixGpu::kV100;
@@ -88,6 +99,8 @@ enum class AibrixPolicy : std::uint8_t {
   kVtcBasic,
   kPd,
   kSlo,
+  kLeastBusyTime,
+  kSessionAffinity,
 };
 
 std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings& settings,

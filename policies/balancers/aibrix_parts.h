@@ -89,10 +89,16 @@ class AibrixBalancer : public Balancer {
   /// then only pods with the least load may be chosen.
   bool is_imbalanced() const {
     std::uint32_t least = in_flight()[ready_.front()], most = least;
+    double sum = 0;
     for (const std::uint32_t i : ready_) {
       least = std::min(least, in_flight()[i]);
       most = std::max(most, in_flight()[i]);
+      sum += in_flight()[i];
     }
+    const double mean = sum / static_cast<double>(ready_.size());
+    if (release_of<AibrixRelease>(kAibrixReleases, settings_.release) == AibrixRelease::kMeanGate)
+      return most > settings_.prefix_cache_load_imbalance_factor * (mean + 1) &&
+             most - least >= settings_.prefix_cache_load_imbalance_min_gap;
     return std::int64_t{most} - std::int64_t{least} >
            settings_.prefix_cache_pod_running_request_imbalance_abs_count;
   }

@@ -100,41 +100,79 @@ class EdfSchedule {
   std::uint64_t order_ = 0;
 };
 
-/// Hosts that may get requests: the healthy ones, or all of them in a panic.
+/// Hosts that may get requests: the healthy ones, and degraded ones for what the healthy cannot
+/// serve, or all of them in a panic.
 class EnvoyBalancer : public Balancer {
  public:
   explicit EnvoyBalancer(const EnvoySettings& settings) : settings_(settings) {}
 
   void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
     Balancer::set_endpoints(endpoints);
-    hosts_.clear();
+    for (auto& set : sets_) set.clear();
     for (std::uint32_t i = 0; i < size(); ++i)
-      if (endpoints[i].healthy) hosts_.push_back(i);
-    const double share = 100.0 * static_cast<double>(hosts_.size());
-    if (share < settings_.healthy_panic_threshold * static_cast<double>(size())) {
-      hosts_.resize(size());
-      for (std::uint32_t i = 0; i < size(); ++i) hosts_[i] = i;
-    }
-    on_hosts_changed();
+      if (const EnvoyHealth health = health_of(i); health <= EnvoyHealth::kHealthy)
+        sets_[0].push_back(i);
+      else if (health == EnvoyHealth::kDegraded)
+        sets_[1].push_back(i);
+    share_loads();
+    for (set_ = sets_.size(); set_-- > 0;) on_hosts_changed();
+    set_ = 0;
   }
 
  protected:
   virtual void on_hosts_changed() {}
   const EnvoySettings& settings() const { return settings_; }
-  /// Indices of endpoints.
-  const std::vector<std::uint32_t>& hosts() const { return hosts_; }
-  std::uint32_t active(std::uint32_t host) const { return in_flight()[hosts_[host]]; }
+  /// Indices of endpoints, of the set that a request is for.
+  const std::vector<std::uint32_t>& hosts() const { return sets_[set_]; }
+  /// 0 = healthy hosts, 1 = degraded ones.
+  std::size_t set() const { return set_; }
+  /// The set of the next request.
+  void choose_set(RandomStream& random) {
+    set_ = degraded_load_ == 0 ? 0 : degraded_load_ == 100 ? 1 : random.below(100) < degraded_load_;
+  }
+  std::uint32_t active(std::uint32_t host) const { return in_flight()[hosts()[host]]; }
   std::vector<double> weights() const {
     std::vector<double> out;
-    for (const std::uint32_t i : hosts_)
+    for (const std::uint32_t i : hosts())
       out.push_back(i < settings_.weights.size() ? settings_.weights[i] : endpoints()[i].weight);
     return out;
   }
-  BalancerAnswer answer(std::uint32_t host) const { return pick_of(hosts_[host]); }
+  BalancerAnswer answer(std::uint32_t host) const { return pick_of(hosts()[host]); }
 
  private:
+  EnvoyHealth health_of(std::uint32_t i) const {
+    if (!endpoints()[i].healthy) return EnvoyHealth::kUnhealthy;
+    if (endpoints()[i].degraded) return EnvoyHealth::kDegraded;
+    return i < settings_.health_status.size() ? settings_.health_status[i] : EnvoyHealth::kUnknown;
+  }
+  /// Percent of the requests that degraded hosts get. Whole numbers, as in the product.
+  void share_loads() {
+    constexpr std::uint64_t kOverprovisioning = 140;  // Percent.
+    degraded_load_ = 0;
+    const std::uint64_t n = std::max<std::uint64_t>(1, size());
+    const auto available = [n](const auto& set) {
+      return std::min<std::uint64_t>(100, kOverprovisioning * set.size() / n);
+    };
+    const std::uint64_t healthy = available(sets_[0]), degraded = available(sets_[1]);
+    const std::uint64_t both = std::min<std::uint64_t>(100, healthy + degraded);
+    const double share = 100.0 * static_cast<double>(sets_[0].size() + sets_[1].size());
+    if (both < 100 && share < settings_.healthy_panic_threshold * static_cast<double>(size())) {
+      sets_[0].resize(size());
+      for (std::uint32_t i = 0; i < size(); ++i) sets_[0][i] = i;
+    } else if (both > 0) {
+      const std::uint64_t load = std::min<std::uint64_t>(100, healthy * 100 / both);
+      // The rest of a division goes to the first set that has anything.
+      if (healthy == 0)
+        degraded_load_ = 100;
+      else
+        degraded_load_ = std::min(100 - load, degraded * 100 / both);
+    }
+  }
+
   EnvoySettings settings_;
-  std::vector<std::uint32_t> hosts_;
+  std::array<std::vector<std::uint32_t>, 2> sets_;
+  std::size_t set_ = 0;
+  std::uint64_t degraded_load_ = 0;
 };
 
 class EnvoyRandom final : public EnvoyBalancer {
@@ -142,6 +180,7 @@ class EnvoyRandom final : public EnvoyBalancer {
   EnvoyRandom(const EnvoySettings& settings, const RandomStream& random)
       : EnvoyBalancer(settings), random_(random) {}
   BalancerAnswer pick(const BalancerRequest&) override {
+    choose_set(random_);
     if (hosts().empty()) return std::nullopt;
     return answer(static_cast<std::uint32_t>(random_.next() % hosts().size()));
   }
@@ -157,10 +196,12 @@ class EnvoyWeighted : public EnvoyBalancer {
       : EnvoyBalancer(settings), random_(random), seed_(random_.next()) {}
 
   BalancerAnswer pick(const BalancerRequest&) override {
+    choose_set(random_);
     if (hosts().empty()) return std::nullopt;
-    if (!scheduled_) return answer(unweighted());
-    const std::uint32_t host = schedule_.take();
-    schedule_.add(host, weight_now(host));
+    Turns& turns = turns_[set()];
+    if (!turns.scheduled) return answer(unweighted());
+    const std::uint32_t host = turns.schedule.take();
+    turns.schedule.add(host, weight_now(host));
     return answer(host);
   }
 
@@ -168,41 +209,45 @@ class EnvoyWeighted : public EnvoyBalancer {
   /// Decides where all weights are equal.
   virtual std::uint32_t unweighted() = 0;
   /// The weight with which a host goes back into the schedule.
-  virtual double weight_now(std::uint32_t host) const { return weights_[host]; }
+  virtual double weight_now(std::uint32_t host) const { return weight(host); }
   virtual bool always_scheduled() const { return false; }
-  double weight(std::uint32_t host) const { return weights_[host]; }
+  double weight(std::uint32_t host) const { return turns_[set()].weights[host]; }
   RandomStream& random() { return random_; }
   std::uint64_t seed() const { return seed_; }
 
  private:
+  struct Turns {
+    std::vector<double> weights;
+    bool scheduled = false;
+    EdfSchedule schedule;
+  };
   void on_hosts_changed() override {
-    weights_ = weights();
-    const bool equal = std::all_of(weights_.begin(), weights_.end(),
-                                   [this](double w) { return w == weights_.front(); });
-    scheduled_ = !hosts().empty() && (!equal || always_scheduled());
-    if (!scheduled_) return;
+    Turns& turns = turns_[set()];
+    turns.weights = weights();
+    const bool equal = std::all_of(turns.weights.begin(), turns.weights.end(),
+                                   [&turns](double w) { return w == turns.weights.front(); });
+    turns.scheduled = !hosts().empty() && (!equal || always_scheduled());
+    if (!turns.scheduled) return;
     std::vector<double> start;
     for (std::uint32_t h = 0; h < hosts().size(); ++h) start.push_back(weight_now(h));
-    schedule_.start(start, seed_ % kMostInitialPicks);
+    turns.schedule.start(start, seed_ % kMostInitialPicks);
   }
 
   RandomStream random_;
   std::uint64_t seed_;
-  std::vector<double> weights_;
-  bool scheduled_ = false;
-  EdfSchedule schedule_;
+  std::array<Turns, 2> turns_;  ///< By set.
 };
 
 class EnvoyRoundRobin final : public EnvoyWeighted {
  public:
   EnvoyRoundRobin(const EnvoySettings& settings, const RandomStream& random)
-      : EnvoyWeighted(settings, random), next_(seed()) {}
+      : EnvoyWeighted(settings, random), next_{seed(), seed()} {}
 
  private:
   std::uint32_t unweighted() override {
-    return static_cast<std::uint32_t>(next_++ % hosts().size());
+    return static_cast<std::uint32_t>(next_[set()]++ % hosts().size());
   }
-  std::uint64_t next_;  ///< Survives changes of the hosts.
+  std::array<std::uint64_t, 2> next_;  ///< By set; survives changes of the hosts.
 };
 
 class EnvoyLeastRequest final : public EnvoyWeighted {
@@ -332,11 +377,19 @@ class EnvoyHashed : public EnvoyBalancer {
   virtual std::uint32_t owner(std::uint64_t hash) const = 0;
   /// Weights of the hosts that sum to 1.
   const std::vector<double>& shares() const { return shares_; }
-  const std::string& key(std::uint32_t host) const { return endpoints()[hosts()[host]].name; }
+  const std::string& key(std::uint32_t host) const {
+    const std::uint32_t i = hosts()[host];
+    const auto& given = settings().hash_keys;
+    if (i < given.size() && !given[i].empty()) return given[i];
+    const BalancerEndpoint& e = endpoints()[i];
+    return e.hash_key.empty() ? e.name : e.hash_key;
+  }
   virtual void build() = 0;
 
  private:
+  /// Degraded hosts have no place on a ring (normalizeWeights of thread_aware_lb_impl.cc).
   void on_hosts_changed() override {
+    if (set() != 0) return;
     shares_ = weights();
     double sum = 0;
     for (const double w : shares_) sum += w;
@@ -479,8 +532,20 @@ void describe(Describer& d, EnvoyHashPolicy& p) {
 }
 
 void describe(Describer& d, EnvoySettings& s) {
+  release_field(d, s.release);
   field(d, {"weights", "load_balancing_weight by server, 1 where the list ends."}, s.weights,
         RealRange{.min = 0, .max = 1e9, .min_open = true});
+  field(
+      d,
+      {"health_status",
+       "By server, as in a cluster's load assignment: UNHEALTHY, DRAINING and TIMEOUT get nothing "
+       "outside a panic, DEGRADED what the healthy ones cannot serve."},
+      s.health_status);
+  field(d,
+        {"hash_keys",
+         "ring-hash and maglev, by server: metadata envoy.lb.hash_key; its name where "
+         "empty and where the list ends."},
+        s.hash_keys);
   field(d, {"choice_count", "least-request, equal weights: hosts drawn, with replacement."},
         s.choice_count, IntRange{2, 1'000'000});
   field(d, {"selection_method", "least-request, equal weights: a few draws or a full scan."},

@@ -177,6 +177,7 @@ class MooncakeProxy final : public MooncakeBalancer {
 }  // namespace
 
 void describe(Describer& d, MooncakeSettings& s) {
+  release_field(d, s.release);
   const RealRange ms{.min = 0, .max = 1e9};
   field(
       d,

@@ -5,19 +5,23 @@
 // published: the conductor of the repository is an index of caches that proxies ask.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/balancer.h"
+#include "policies/balancers/releases.h"
 
 namespace routesim::policies {
 
 /// Settings of Conductor. Names of algorithm 1 where it has them; the coefficients stand for its
 /// regression over measured prefills, of which the paper publishes none.
 struct MooncakeSettings {
+  std::string release;
   std::optional<double> kvcache_balancing_threshold;
   std::optional<Duration> ttft_slo, tbt_slo;
   double prefill_base_ms = 0;
@@ -28,6 +32,9 @@ struct MooncakeSettings {
   double tbt_ms_per_request = 0;
 };
 void describe(Describer& d, MooncakeSettings& s);
+
+inline constexpr std::array kMooncakeReleases =
+    std::to_array<ReleaseRow>({{"0.3.0", "", "the only rules that are known (@1d9dff9a)"}});
 
 enum class MooncakePolicy : std::uint8_t { kConductor, kProxy };
 

@@ -16,8 +16,6 @@
 namespace routesim::policies {
 namespace {
 
-/// SessionRouter has no default session_key; its tutorials use this one.
-constexpr const char* kStackSessionKey = "x-user-id";
 constexpr std::int64_t kStackTrieChunk = 128;  ///< Characters (prefix/hashtrie.py).
 constexpr int kStackRingPoints = 160;          ///< Per server (uhashring 2.3).
 
@@ -92,7 +90,7 @@ class StackRoundRobin final : public ProductionStackBalancer {
   using ProductionStackBalancer::ProductionStackBalancer;
   BalancerAnswer pick(const BalancerRequest& /*request*/) override {
     if (sorted().empty()) return std::nullopt;
-    return pick_of(sorted()[(*next_)++ % sorted().size()]);
+    return pick_of(turns_[(*next_)++ % turns_.size()]);
   }
 
  private:
@@ -100,10 +98,16 @@ class StackRoundRobin final : public ProductionStackBalancer {
   /// Each set of servers has a count of its own; after 1,024 sets all are forgotten.
   void on_servers_changed() override {
     std::vector<std::string> names;
-    for (const std::uint32_t i : sorted()) names.push_back(name(i));
+    turns_.clear();
+    for (const std::uint32_t i : sorted())  // Equal URLs are one server.
+      if (names.empty() || name(i) != names.back()) {
+        names.push_back(name(i));
+        turns_.push_back(i);
+      }
     if (counts_.size() >= 1024 && !counts_.contains(names)) counts_.clear();
     next_ = &counts_[std::move(names)];
   }
+  std::vector<std::uint32_t> turns_;  ///< Endpoints by URL, each URL once.
   std::map<std::vector<std::string>, std::uint64_t> counts_;
   std::uint64_t* next_ = nullptr;
 };
@@ -333,9 +337,11 @@ class StackDisaggregatedPrefill final : public ProductionStackBalancer {
 }  // namespace
 
 void describe(Describer& d, ProductionStackSettings& s) {
+  release_field(d, s.release);
   field(d,
         {"session_key",
-         "Header that names a session. session: x-user-id where absent; kvaware, loadaware: none."},
+         "Header that names a session. session does not start without one; kvaware, loadaware: "
+         "none where absent."},
         s.session_key);
   field(d,
         {"request_stats_window",
@@ -364,8 +370,7 @@ std::unique_ptr<Balancer> make_production_stack(ProductionStackPolicy policy,
     case ProductionStackPolicy::kRoundRobin:
       return std::make_unique<StackRoundRobin>(settings);
     case ProductionStackPolicy::kSession:
-      return std::make_unique<StackSession>(
-          settings, settings.session_key.empty() ? kStackSessionKey : settings.session_key);
+      return std::make_unique<StackSession>(settings, settings.session_key);
     case ProductionStackPolicy::kPrefixAware:
       return std::make_unique<StackPrefixAware>(settings, random);
     case ProductionStackPolicy::kKvAware:

@@ -2,6 +2,7 @@
 // src/vllm_router/routers/routing_logic.py).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,11 +10,16 @@
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/balancer.h"
+#include "policies/balancers/releases.h"
 
 namespace routesim::policies {
 
+inline constexpr std::array kProductionStackReleases =
+    std::to_array<ReleaseRow>({{"0.1.12", "", "the only rules that are known (@a6c01db0)"}});
+
 /// Settings under the names of the router's flags.
 struct ProductionStackSettings {
+  std::string release;
   std::string session_key;
   Duration request_stats_window = Duration::seconds(60);
   std::int64_t kv_aware_threshold = 2000;    ///< Tokens.

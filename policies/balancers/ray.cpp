@@ -56,7 +56,11 @@ class QueueLengths {
 class RayRouter : public Balancer {
  public:
   RayRouter(const RaySettings& settings, const RandomStream& random)
-      : settings_(settings), random_(random), lengths_(settings) {}
+      : settings_(settings),
+        decrements_(settings.decrement_queue_len_cache.value_or(
+            release_of<RayRelease>(kRayReleases, settings.release) >= RayRelease::k2_55)),
+        random_(random),
+        lengths_(settings) {}
 
   BalancerNeeds needs() const override {
     return {.tried_per_endpoint = kTasksPerReplica, .tried_at_most = kMostTasks};
@@ -76,6 +80,7 @@ class RayRouter : public Balancer {
   }
   BalancerAnswer pick(const BalancerRequest& request) final {
     now_ = request.now;
+    if (fails_on(request)) return BalancerAnswer::refused(500);
     // The product waits for replicas without attempts.
     if (replicas_.empty())
       return BalancerAnswer::held(Duration::from_seconds(settings_.max_backoff_s));
@@ -97,12 +102,13 @@ class RayRouter : public Balancer {
   void on_completed(const BalancerPick& pick, const BalancerOutcome& outcome) override {
     Balancer::on_completed(pick, outcome);
     now_ = outcome.now;
-    if (!settings_.decrement_queue_len_cache || !index_of(pick.server)) return;
+    if (!decrements_ || !index_of(pick.server)) return;
     if (const auto length = lengths_.get(pick.server, now_))
       lengths_.set(pick.server, std::max<std::int64_t>(0, *length - 1), now_);
   }
 
  protected:
+  virtual bool fails_on(const BalancerRequest& /*request*/) const { return false; }
   /// The candidates of one attempt. There are replicas.
   virtual std::span<const std::uint32_t> choose(const BalancerRequest& request) = 0;
 
@@ -128,9 +134,10 @@ class RayRouter : public Balancer {
   }
 
  private:
+  /// An event loop does not sleep for less than a millisecond, so that attempts come to an end.
   Duration backoff(int sleeps) const {
     return std::max(
-        Duration::nanoseconds(1),
+        Duration::milliseconds(1),
         Duration::from_seconds(
             std::min(settings_.initial_backoff_s * std::pow(settings_.backoff_multiplier, sleeps),
                      settings_.max_backoff_s)));
@@ -161,6 +168,7 @@ class RayRouter : public Balancer {
   }
 
   RaySettings settings_;
+  bool decrements_;
   RandomStream random_;
   QueueLengths lengths_;
   std::vector<std::uint32_t> replicas_;            ///< Indices of those that run.
@@ -214,6 +222,10 @@ class RayPrefixCacheAffinity final : public RayRouter {
   }
 
  private:
+  /// An empty prompt, not a missing one: the match is divided by its length.
+  bool fails_on(const BalancerRequest& request) const override {
+    return request.text.runs.data() != nullptr && request.text.units() == 0;
+  }
   std::span<const std::uint32_t> choose(const BalancerRequest& request) override {
     if (eviction_.due(request.now)) evict();
     characters_ = request.text.characters_per_unit;
@@ -227,7 +239,7 @@ class RayPrefixCacheAffinity final : public RayRouter {
       choose_smallest();
     else
       for (const std::uint32_t i : replicas())
-        if (tree_.owns(place, server(i))) chosen_.push_back(i);
+        if (tree_.owns(place.node, server(i))) chosen_.push_back(i);
     return chosen_.empty() ? fallback : chosen_;
   }
   bool is_imbalanced() {
@@ -268,6 +280,7 @@ class RayPrefixCacheAffinity final : public RayRouter {
 
 void describe(Describer& d, RaySettings& s) {
   const RealRange seconds{.min = 0, .max = 1e6, .min_open = true};
+  release_field(d, s.release);
   field(d,
         {"max_ongoing_requests",
          "Requests in flight at a replica; further ones wait at the router and are tried again."},
@@ -282,8 +295,8 @@ void describe(Describer& d, RaySettings& s) {
   field(
       d,
       {"decrement_queue_len_cache",
-       "Known queue lengths fall when a request ends, as from pull request 61755 (March 2026) on. "
-       "Before, they fell only when the replica was asked or got a request."},
+       "Known queue lengths fall when a request ends, as by default from release 2.55 on. Before, "
+       "they fell only when the replica was asked or got a request."},
       s.decrement_queue_len_cache);
   field(
       d,
@@ -294,8 +307,8 @@ void describe(Describer& d, RaySettings& s) {
   field(d,
         {"match_rate_threshold",
          "prefix-cache-affinity: share of the text that must match; below, the replicas that got "
-         "the least text compete."},
-        s.match_rate_threshold, RealRange{0, 1});
+         "the least text compete. Above 1 nothing matches."},
+        s.match_rate_threshold, RealRange{.min = 0, .max = 1e9});
   field(d, {"do_eviction", "prefix-cache-affinity: the tree forgets old texts."}, s.do_eviction);
   field(d,
         {"eviction_threshold_chars",

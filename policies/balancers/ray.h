@@ -5,25 +5,37 @@
 // prefix_tree.py @19a1eaa3}, constants.py @1aa63017}.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/balancer.h"
+#include "policies/balancers/releases.h"
 
 namespace routesim::policies {
+
+/// In the order of kRayReleases.
+enum class RayRelease : std::uint8_t { k2_49, k2_55, k2_60 };
+inline constexpr std::array kRayReleases = std::to_array<ReleaseRow>({
+    {"2.49.0", "", "known queue lengths fall only when a replica is asked"},
+    {"2.55.0", "", "known queue lengths fall when a request ends, too (pull request 61755)"},
+    {"2.60.0", "", "as 2.55: known queue lengths fall when a request ends, too"},
+});
 
 /// Settings under the names of Ray: of the deployment, of its request_router_config and the
 /// request_router_kwargs in it, and of environment variables without RAY_SERVE_ and in lower case.
 struct RaySettings {
+  std::string release;
   std::int64_t max_ongoing_requests = 1'000'000'000;
   double initial_backoff_s = 0.025;
   double backoff_multiplier = 2;
   double max_backoff_s = 0.5;
   double queue_length_cache_timeout_s = 10;
-  bool decrement_queue_len_cache = true;
+  std::optional<bool> decrement_queue_len_cache;
 
   std::optional<double> imbalanced_threshold;  ///< Absent or infinite = no limit.
   double match_rate_threshold = 0.1;

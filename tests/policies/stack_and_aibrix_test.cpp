@@ -126,7 +126,9 @@ TEST(BlockStore, EqualsAPlainList) {
 }
 
 TEST(ProductionStack, ASessionMovesOnlyWhenItsServerLeaves) {
-  auto b = make("production-stack-session");
+  BalancerSettings settings;
+  settings.production_stack.emplace().session_key = "x-user-id";
+  auto b = make("production-stack-session", settings);
   const auto all = servers(8);
   const auto owners = [&](std::span<const BalancerEndpoint> pool) {
     b->set_endpoints(pool);
