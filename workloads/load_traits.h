@@ -90,6 +90,7 @@ struct LoadTraits {
   bool random_text = false;        ///< Prompts are random tokens decoded to text.
   bool finds_rates = false;        ///< The load measures its rates, so they depend on the servers.
   bool rate_is_count = false;      ///< Reports give a stage's number of requests as its rate.
+  bool is_chat = false;            ///< Requests are messages, not one prompt.
   bool is_trace = false;           ///< The records of one file, as they are.
   double interval_s = 0;           ///< Pause after every stage.
   double burstiness = 1;           ///< Shape of the gamma gaps between arrivals.

@@ -66,6 +66,10 @@ BalancerInputs::BalancerInputs(policies::BalancerNeeds needs, const RunPlan& pla
   const RoutingConfig& routing = plan.scenario.routing;
   if (routing.balancer == BalancerKind::kPrefixHash)
     prefix_characters_ = routing.balancing.kubeai.prefix_char_length;
+  has_prefill_ = std::any_of(plan.pools.begin(), plan.pools.end(), [](const ResolvedPool& pool) {
+    return pool.config.role == PoolRole::kPrefill;
+  });
+  is_chat_ = workloads::traits_of(plan.scenario.workload.load).is_chat;
 }
 
 policies::BalancerRequest BalancerInputs::request(const workloads::Request& request,
@@ -83,6 +87,13 @@ policies::BalancerRequest BalancerInputs::request(const workloads::Request& requ
   if (needs_.text) {
     // A router sees the messages, not the chat template around them.
     write_runs(*request.prompt, request.prompt->preamble_tokens, runs_);
+    if (is_chat_) {
+      const policies::ChatText seen =
+          has_prefill_ ? needs_.chat_text_with_prefill : needs_.chat_text;
+      if (seen == policies::ChatText::kNone) runs_.clear();
+      // The first piece stands for the first message, as in write_prefix_text().
+      if (seen == policies::ChatText::kFirstMessage && runs_.size() > 1) runs_.resize(1);
+    }
     out.text = {.runs = runs_, .characters_per_unit = bytes_per_token_};
   }
   if (needs_.token_runs) {
@@ -123,7 +134,9 @@ void BalancerInputs::write_identity(const workloads::Request& request,
                                     policies::BalancerRequest& out) {
   headers_.clear();
   const std::vector<workloads::TrafficClass>& classes = plan_->scenario.workload.classes;
-  if (!classes.empty()) out.user = classes[request.traffic_class].user;
+  const bool reads_body = has_prefill_ || !needs_.body_with_prefill_only;
+  if (reads_body && !classes.empty() && !classes[request.traffic_class].user.empty())
+    out.user = classes[request.traffic_class].user;
   for (const auto& [name, value] : plan_->headers[request.traffic_class])
     headers_.push_back({.name = name, .value = value});
   if (request.session != 0) {

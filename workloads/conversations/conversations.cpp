@@ -279,7 +279,7 @@ void describe(Describer& d, ConversationsConfig& t) {
   field(d, {"chat_template", "Tokens the server's chat template adds."}, t.chat_template);
 }
 
-LoadTraits traits_of(const ConversationsConfig&) { return {}; }
+LoadTraits traits_of(const ConversationsConfig&) { return {.is_chat = true}; }
 
 std::vector<LoadFile> files_of(const ConversationsConfig& config) {
   if (!config.sharegpt_path) return {};

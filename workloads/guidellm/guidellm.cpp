@@ -441,6 +441,7 @@ void describe(Describer& d, Config& t) {
 LoadTraits traits_of(const Config& config) {
   LoadTraits traits;
   traits.report_name = "guidellm";
+  traits.is_chat = config.chat;
   traits.finds_rates = config.profile.kind == ProfileKind::kSweep;
   return traits;
 }

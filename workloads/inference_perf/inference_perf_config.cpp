@@ -369,6 +369,7 @@ LoadTraits traits_of(const Workload& workload) {
   const Config& c = *workload.config;
   traits.report_name = "inference-perf";
   traits.streams = c.api.streaming;
+  traits.is_chat = c.api.type == ApiType::kChat || c.api.type == ApiType::kAnthropicMessages;
   traits.random_text = c.data.type == DataType::kRandom || c.data.type == DataType::kSharedPrefix;
   traits.finds_rates = c.load.sweep.has_value();
   traits.rate_is_count = c.load.type == LoadType::kConcurrent;

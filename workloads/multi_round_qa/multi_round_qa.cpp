@@ -281,7 +281,9 @@ void describe(Describer& d, MultiRoundQaConfig& t) {
   field(d, {"runs", "Calls of the script, one after the other; empty: one."}, t.runs);
 }
 
-LoadTraits traits_of(const MultiRoundQaConfig& config) { return {.interval_s = config.interval}; }
+LoadTraits traits_of(const MultiRoundQaConfig& config) {
+  return {.is_chat = true, .interval_s = config.interval};
+}
 
 std::vector<LoadFile> files_of(const MultiRoundQaConfig& config) {
   if (config.sharegpt.empty()) return {};

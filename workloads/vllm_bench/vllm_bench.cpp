@@ -237,6 +237,7 @@ LoadTraits traits_of(const Config& c) {
   traits.report_name = "vllm-benchmark";
   traits.random_text =
       c.dataset_name == Dataset::kRandom || c.dataset_name == Dataset::kPrefixRepetition;
+  traits.is_chat = c.chat;
   traits.burstiness = c.burstiness;
   for (const std::string& name : c.lora_modules)
     traits.adapters.shares.push_back(
