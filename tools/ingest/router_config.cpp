@@ -28,20 +28,79 @@ using Member = ConfigNode::Member;
 
 constexpr const char* kPath = "routing.config";
 
-/// A router that is started by a command.
+/// A router that is started by a command, and where its release may stand.
 struct Product {
   std::string_view name;
   std::string_view section;      ///< Also the begin of its balancers' names, with hyphens.
   std::string_view policy_flag;  ///< Without dashes.
   std::string_view default_policy;
+  std::string_view variables = "";  ///< What the names of its environment variables begin with.
+  std::array<std::string_view, 3> packages = {};  ///< On package registries.
+  std::array<std::string_view, 3> images = {};    ///< Last parts of image names.
 };
 
-constexpr std::array<Product, 5> kProducts = {{
-    {"SMG", "smg", "policy", "cache_aware"},
-    {"the vLLM router", "vllm_router", "policy", "cache_aware"},
-    {"the vLLM production stack", "production_stack", "routing-logic", ""},
-    {"Dynamo", "dynamo", "router-mode", "round-robin"},
+constexpr std::array<Product, 8> kProducts = {{
+    {"SMG",
+     "smg",
+     "policy",
+     "cache_aware",
+     "",
+     {"smg", "sglang-router"},
+     {"smg", "sgl-model-gateway", "sglang-router"}},
+    {"the vLLM router",
+     "vllm_router",
+     "policy",
+     "cache_aware",
+     "VLLM_ROUTER_",
+     {"vllm-router"},
+     {"vllm-router"}},
+    {"the vLLM production stack",
+     "production_stack",
+     "routing-logic",
+     "",
+     "",
+     {},
+     {"lmstack-router"}},
+    {"Dynamo",
+     "dynamo",
+     "router-mode",
+     "round-robin",
+     "DYN_",
+     {"ai-dynamo", "dynamo-kv-router"},
+     {"dynamo-frontend", "vllm-runtime", "sglang-runtime"}},
     {"Mooncake's proxy", "mooncake", "", "proxy"},
+    {"AIBrix", "aibrix", "", "", "AIBRIX_", {"aibrix"}, {"gateway-plugins"}},
+    {"Ray", "ray", "", "", "", {"ray"}, {"ray", "ray-llm", "ray-ml"}},
+    {"Envoy", "envoy", "", "", "", {}, {"envoy"}},
+}};
+
+/// Second names of flags and variables, `!` before a setting that they switch off.
+struct Alias {
+  std::string_view section, name, setting;
+};
+constexpr std::array<Alias, 13> kAliases = {{
+    {"smg", "cache_match_threshold", "cache_threshold"},
+    {"smg", "spill_abs_threshold", "balance_abs_threshold"},
+    {"smg", "spill_rel_threshold", "balance_rel_threshold"},
+    {"smg", "sticky_key_idle_secs", "max_idle"},
+    {"smg", "disable_load_monitoring", "!load_monitor"},
+    {"smg", "disable_worker_overload_protection", "!worker_overload_protection"},
+    {"vllm_router", "sll_session_expiration_in_s", "sll_session_expiration"},
+    {"dynamo", "router_decode_active_request_weight", "decode_active_request_weight"},
+    {"dynamo", "router_use_kv_events", "router_kv_events"},
+    {"dynamo", "use_kv_events", "router_kv_events"},
+    {"dynamo", "kv_overlap_score_weight", "router_kv_overlap_score_weight"},
+    {"dynamo", "overlap_score_weight", "router_kv_overlap_score_weight"},
+    {"dynamo", "router_load_aware", "load_aware"},
+}};
+
+/// Dynamo's --load-aware (components/src/dynamo/common/configuration/groups/kv_router_args.py).
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLoadAware = {{
+    {"router_kv_overlap_score_credit", "0"},
+    {"router_kv_events", "false"},
+    {"router_track_active_blocks", "true"},
+    {"router_assume_kv_reuse", "false"},
+    {"router_track_prefill_tokens", "true"},
 }};
 
 const Product& product(std::string_view section) {
@@ -49,41 +108,24 @@ const Product& product(std::string_view section) {
                        [&](const Product& p) { return p.section == section; });
 }
 
-/// Flags whose meaning the scenario's pools have, or that change no decision.
-constexpr std::array<std::string_view, 34> kHarmless = {"host",
-                                                        "port",
-                                                        "http-port",
-                                                        "worker-urls",
-                                                        "prefill",
-                                                        "decode",
-                                                        "model-path",
-                                                        "model-name",
-                                                        "log-dir",
-                                                        "log-level",
-                                                        "log-stats",
-                                                        "log-stats-interval",
-                                                        "prometheus-host",
-                                                        "prometheus-port",
-                                                        "service-discovery",
-                                                        "static-backends",
-                                                        "static-models",
-                                                        "k8s-namespace",
-                                                        "k8s-label-selector",
-                                                        "pd-disaggregation",
-                                                        "prefiller-hosts",
-                                                        "prefiller-ports",
-                                                        "prefiller-host",
-                                                        "prefiller-port",
-                                                        "prefiller-instance-ids",
-                                                        "prefiller-registration",
-                                                        "decoder-hosts",
-                                                        "decoder-ports",
-                                                        "decoder-host",
-                                                        "decoder-port",
-                                                        "conductor-address",
-                                                        "modelname",
-                                                        "block-size",
-                                                        "query-timeout-seconds"};
+Ptr scalar(std::string_view text, const SourceLocation& where) {
+  return ConfigNode::make_scalar(std::string(text), ConfigNode::Style::kUntyped, where);
+}
+
+/// Flags and variables whose meaning the scenario's pools have, or that change no decision.
+constexpr std::string_view kHarmless =
+    " host port http-port worker-urls prefill decode model-path model-name log-dir log-level log "
+    "log-stats log-stats-interval prometheus-host prometheus-port service-discovery "
+    "static-backends "
+    "static-models k8s-namespace k8s-label-selector pd-disaggregation prefiller-hosts "
+    "prefiller-ports prefiller-host prefiller-port prefiller-instance-ids prefiller-registration "
+    "decoder-hosts decoder-ports decoder-host decoder-port conductor-address modelname block-size "
+    "query-timeout-seconds http-host namespace namespace-prefix discovery-backend request-plane "
+    "event-plane system-port system-enabled kv-cache-block-size router-event-threads file-kv "
+    "logging-jsonl health-check-enabled ";
+bool is_harmless(const std::string& name) {
+  return kHarmless.find(" " + name + " ") != std::string_view::npos;
+}
 
 bool has_flag(const ShellCommand& command, std::string_view flag) {
   return std::any_of(command.begin(), command.end(), [flag](const ShellWord& w) {
@@ -91,14 +133,15 @@ bool has_flag(const ShellCommand& command, std::string_view flag) {
   });
 }
 
-/// The product that a command starts, by the names of its programs and modules.
+/// The product that a command starts, by the names of its programs, modules and images.
 const Product* product_of(const ShellCommand& command) {
   for (const ShellWord& word : command) {
-    const std::string_view program = last_part(word.text);
+    std::string_view program = last_part(word.text);
+    program = program.substr(0, program.find(':'));
     if (program == "smg" || program == "sgl-model-gateway" || program == "sglang-router" ||
-        word.text.starts_with("sglang_router"))
+        word.text.starts_with("sglang_router") || word.text.starts_with("smg.launch_"))
       return &product("smg");
-    if (word.text == "vllm_router.app" ||
+    if (word.text == "vllm_router.app" || program == "lmstack-router" ||
         (program == "vllm-router" && has_flag(command, "--routing-logic")))
       return &product("production_stack");
     if (program == "vllm-router" || word.text.starts_with("vllm_router"))
@@ -109,49 +152,69 @@ const Product* product_of(const ShellCommand& command) {
   return nullptr;
 }
 
+std::string with_underscores(std::string_view flag) {
+  std::string text(flag);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
 std::string with_hyphens(std::string text) {
   std::replace(text.begin(), text.end(), '_', '-');
   return text;
 }
 
 /// The keys of a section of `routing`; empty where no balancer has it.
-std::vector<std::string> section_keys(std::string_view section) {
+std::vector<FieldDescription> section_fields(std::string_view section) {
   policies::BalancerSettings settings;
   const FieldDescription all =
       describe_types([&settings](Describer& d) { policies::describe(d, settings); });
-  std::vector<std::string> keys;
   for (const FieldDescription& field : all.members)
-    if (field.name == section)
-      for (const FieldDescription& key : field.members) keys.push_back(key.name);
-  return keys;
+    if (field.name == section) return field.members;
+  return {};
+}
+bool has_key(const std::vector<FieldDescription>& fields, std::string_view name) {
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const FieldDescription& f) { return f.name == name; });
 }
 
-/// One flag with its value, `true` where it has none.
+/// One flag or variable with its value, `true` where it has none.
 struct Flag {
-  std::string name;
+  std::string name;  ///< As a flag: lower case, hyphens.
   SourceLocation where;
   Ptr value;
+  std::string written;  ///< `--flag` or `VARIABLE`.
 };
 
-std::vector<Flag> flags_of(const ShellCommand& command) {
+/// The flags of a command; with a prefix only those that have it.
+std::vector<Flag> flags_of(const ShellCommand& command, std::string_view prefix) {
   std::vector<Flag> flags;
   for (std::size_t i = 0; i < command.size(); ++i) {
     const ShellWord& word = command[i];
     if (!word.text.starts_with("--")) continue;
     const std::size_t equals = word.text.find('=');
-    Flag flag{.name = word.text.substr(2, equals == std::string::npos ? equals : equals - 2),
-              .where = word.where,
-              .value = nullptr};
-    const auto scalar = [](const std::string& text, const SourceLocation& where) {
-      return ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, where);
-    };
-    if (equals != std::string::npos)
-      flag.value = scalar(word.text.substr(equals + 1), word.where);
-    else if (i + 1 < command.size() && !command[i + 1].text.starts_with("--"))
-      flag.value = scalar(command[i + 1].text, command[i + 1].where);
-    else
-      flag.value = scalar("true", word.where);
-    flags.push_back(std::move(flag));
+    const std::string name = word.text.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const bool has_value = i + 1 < command.size() && !command[i + 1].text.starts_with("--");
+    const Ptr value = equals != std::string::npos ? scalar(word.text.substr(equals + 1), word.where)
+                      : has_value ? scalar(command[i + 1].text, command[i + 1].where)
+                                  : scalar("true", word.where);
+    if (name.starts_with(prefix))
+      flags.push_back({name.substr(prefix.size()), word.where, value, "--" + name});
+  }
+  return flags;
+}
+
+/// Variables before a command's program, as flags: `VAR=x command`, `env VAR=x command`.
+std::vector<Flag> variables_of(const ShellCommand& command, const Product& product) {
+  std::vector<Flag> flags;
+  for (const ShellWord& word : command) {
+    const std::size_t n = assigned_name(word.text);
+    if (word.text.starts_with("--") || product.variables.empty()) break;
+    if (n == 0 || !word.text.starts_with(product.variables)) continue;
+    std::string name = word.text.substr(product.variables.size(), n - product.variables.size());
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+      return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+    });
+    flags.push_back(
+        {name, word.where, scalar(word.text.substr(n + 1), word.where), word.text.substr(0, n)});
   }
   return flags;
 }
@@ -189,43 +252,225 @@ Ptr balancer_node(std::string_view section, const std::string& policy, const Sou
   return nullptr;
 }
 
-/// The key of a section that a flag sets, and its value; `--no-NAME` sets NAME to false. The key is
-/// empty where the section has none.
-std::pair<std::string, Ptr> setting_of(const Flag& flag, const std::vector<std::string>& known) {
-  std::string key = flag.name;
-  std::replace(key.begin(), key.end(), '-', '_');
-  const auto is_known = [&known](const std::string& name) {
-    return std::find(known.begin(), known.end(), name) != known.end();
-  };
-  if (is_known(key)) return {key, flag.value};
-  if (key.starts_with("no_") && is_known(key.substr(3)))
-    return {key.substr(3),
-            ConfigNode::make_scalar("false", ConfigNode::Style::kUntyped, flag.where)};
+/// The key of a section that a name sets, `!` before one that it switches off; "" where the section
+/// has none.
+std::string key_of(const Product& product, std::string name,
+                   const std::vector<FieldDescription>& known) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (has_key(known, name)) return name;
+  for (const Alias& alias : kAliases)
+    if (alias.section == product.section && alias.name == name) return std::string(alias.setting);
+  for (const std::string_view unit : {"_secs", "_seconds"})
+    if (name.ends_with(unit) && has_key(known, name.substr(0, name.size() - unit.size())))
+      return name.substr(0, name.size() - unit.size());
+  if (name.starts_with("no_") && has_key(known, name.substr(3))) return "!" + name.substr(3);
   return {};
 }
 
-Ptr from_command(const ShellCommand& command, const Product& product, Diagnostics& diagnostics) {
-  RouterKeys keys(diagnostics);
-  const std::vector<std::string> known = section_keys(product.section);
+/// The same for the unambiguous beginning of a flag, which Python's argparse takes.
+std::string key_that_begins(const Product& product, const Flag& flag,
+                            const std::vector<FieldDescription>& known, Diagnostics& diagnostics) {
+  std::string key = key_of(product, flag.name, known);
+  if (!key.empty() || flag.name.size() < 3 || is_harmless(flag.name)) return key;
+  const std::string begin = with_underscores(flag.name);
+  std::string names;
+  const auto add = [&](const std::string& name, const std::string& setting) {
+    if (!name.starts_with(begin)) return;
+    key = setting;
+    names += (names.empty() ? "--" : ", --") + with_hyphens(name);
+  };
+  for (const FieldDescription& field : known) add(field.name, field.name);
+  add(with_underscores(product.policy_flag), std::string(product.policy_flag));
+  for (const Alias& alias : kAliases)
+    if (alias.section == product.section) add(std::string(alias.name), std::string(alias.setting));
+  if (names.find(',') == std::string::npos) return key;
+  diagnostics.error(flag.where, kPath, "is the begin of several flags (got " + flag.written + ")",
+                    names);
+  return {};
+}
+
+/// Words that switch something on or off, as the products' readers of variables take them.
+Ptr as_boolean(const Ptr& value) {
+  std::string text = value->text();
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (text == "1" || text == "yes" || text == "on") text = "true";
+  if (text == "0" || text == "no" || text == "off") text = "false";
+  return scalar(text, value->where());
+}
+
+/// A command with the variables that it is started with, and the release that its file states.
+struct Launch {
+  ShellCommand command;
+  Ptr release = nullptr;
+};
+
+/// The release of a product in `NAME==1.2`, `NAME[extra]==1.2` or an image `…/NAME:v1.2-tag`.
+std::string release_in(std::string_view word, const Product& product) {
+  const auto is_named = [](const auto& names, std::string name) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const auto digits = [](std::string_view version) {
+    const std::size_t v = version.starts_with('v') ? 1 : 0;
+    return std::string(version.substr(v, version.find_first_not_of("0123456789.", v) - v));
+  };
+  if (const std::size_t at = word.find("=="); at != std::string_view::npos) {
+    const std::string_view name = word.substr(0, std::min(at, word.find('[')));
+    return is_named(product.packages, std::string(name)) ? digits(word.substr(at + 2)) : "";
+  }
+  const std::string_view image = last_part(word);
+  const std::size_t colon = image.find(':');
+  if (colon == std::string_view::npos ||
+      !is_named(product.images, std::string(image.substr(0, colon))))
+    return {};
+  return digits(image.substr(colon + 1));
+}
+
+/// The first release of a product below a node.
+Ptr find_release_below(const ConfigNode& node, const Product& product) {
+  if (node.is_scalar()) {
+    std::istringstream words(node.text());
+    for (std::string word; words >> word;)
+      if (const std::string release = release_in(word, product);
+          release.find('.') != std::string::npos)
+        return scalar(release, node.where());
+    return nullptr;
+  }
+  const ConfigNode* image = node.child("repository");
+  const ConfigNode* tag = node.child("tag");
+  if (image != nullptr && tag != nullptr && image->is_scalar() && tag->is_scalar())
+    if (const std::string release = release_in(image->text() + ":" + tag->text(), product);
+        release.find('.') != std::string::npos)
+      return scalar(release, tag->where());
+  for (const Ptr& item : node.is_sequence() ? node.items() : std::vector<Ptr>())
+    if (Ptr found = find_release_below(*item, product)) return found;
+  for (const Member& m : node.is_map() ? node.members() : std::vector<Member>())
+    if (Ptr found = find_release_below(*m.value, product)) return found;
+  return nullptr;
+}
+
+bool starts(const ShellCommand& command, std::string_view program) {
+  return std::any_of(command.begin(), command.end(), [program](const ShellWord& w) {
+    return w.text == program || last_part(w.text) == program;
+  });
+}
+bool starts_servers(const ShellCommand& command) {
+  return starts(command, "sglang_router.launch_server") ||
+         (starts(command, "smg") && starts(command, "serve"));
+}
+
+/// Launchers also start the servers, which the scenario's pools stand for.
+void warn_of_servers(const ShellCommand& command, Diagnostics& diagnostics) {
+  std::string model, count = "1", engine = "SGLang";
+  for (const Flag& flag : flags_of(command, "")) {
+    if (flag.name == "model-path" || flag.name == "model") model = flag.value->text();
+    if (flag.name == "dp-size" || flag.name == "data-parallel-size") count = flag.value->text();
+    if (flag.name == "backend") engine = flag.value->text();
+  }
+  diagnostics.warning(command.front().where, kPath,
+                      "also starts servers, which are not read: " + count + " of " + engine +
+                          (model.empty() ? "" : " with " + printable(model)),
+                      "the scenario's pools stand for them");
+}
+
+/// Settings by key; a later value takes the place of an earlier one.
+void set_member(std::vector<Member>& settings, const std::string& key, const SourceLocation& where,
+                Ptr value) {
+  std::erase_if(settings, [&key](const Member& m) { return m.key == key; });
+  settings.push_back({key, where, std::move(value)});
+}
+
+/// Launchers in Python, whose argparse takes the beginnings of flags.
+bool is_sglang_python(const ShellCommand& command) {
+  return std::any_of(command.begin(), command.end(), [](const ShellWord& w) {
+    return w.text.starts_with("sglang_router") || last_part(w.text) == "sglang-router" ||
+           w.text.starts_with("smg.launch_");
+  });
+}
+bool is_argparse(const ShellCommand& command, const Product& product) {
+  return is_sglang_python(command) || product.section == "dynamo" ||
+         product.section == "production_stack" || starts(command, "python3") ||
+         starts(command, "python");
+}
+
+/// The settings that a program has before its flags are read, and the release that its file states.
+std::vector<Member> launch_defaults(const Launch& launch) {
+  const ShellCommand& command = launch.command;
+  const SourceLocation& where = command.front().where;
   std::vector<Member> settings;
+  const bool is_python = is_sglang_python(command);
+  // sglang-router ends at 0.3.2.
+  if ((is_python && !starts(command, "smg.launch_router")) || starts(command, "sgl-model-gateway"))
+    set_member(settings, "release", where, scalar("0.3.2", where));
+  if (is_python) set_member(settings, "eviction_interval", where, scalar("60s", where));
+  if (launch.release != nullptr)
+    set_member(settings, "release", launch.release->where(), launch.release);
+  return settings;
+}
+
+/// A flag without a setting.
+void warn_of_flag(const Flag& flag, const Product& product, RouterKeys& keys,
+                  Diagnostics& diagnostics) {
+  keys.unread(flag.written, flag.where,
+              is_harmless(flag.name) ? Fate::kNoEffect : Fate::kNotModelled);
+  if (product.section == "dynamo" &&
+      (flag.name == "router-policy-config" || flag.name == "router-prefill-policy" ||
+       flag.name == "router-decode-policy"))
+    diagnostics.warning(flag.where, kPath,
+                        "chooses another policy than the KV cost function, which is simulated in "
+                        "its place: " +
+                            flag.written);
+}
+
+/// Puts the value of a flag under its key, `!` before one that it switches off.
+void set_flag(std::vector<Member>& settings, const std::string& key, const Flag& flag,
+              const std::vector<FieldDescription>& known) {
+  const auto at = std::find_if(known.begin(), known.end(),
+                               [&key](const FieldDescription& f) { return f.name == key; });
+  if (key.starts_with('!'))
+    set_member(settings, key.substr(1), flag.where, scalar("false", flag.where));
+  else if (at->kind == FieldDescription::Kind::kBool)
+    set_member(settings, key, flag.where, as_boolean(flag.value));
+  else if (flag.value->text() != "None")
+    set_member(settings, key, flag.where, flag.value);
+}
+
+Ptr from_launch(const Launch& launch, const Product& product, Diagnostics& diagnostics) {
+  RouterKeys keys(diagnostics);
+  const ShellCommand& command = launch.command;
+  const std::vector<FieldDescription> known = section_fields(product.section);
+  std::vector<Member> settings = launch_defaults(launch);
   std::string policy(product.default_policy);
   SourceLocation where = command.front().where;
-  for (const Flag& flag : flags_of(command)) {
-    if (flag.name == product.policy_flag) {
-      policy = flag.value->text();
-      where = flag.value->where();
-      diagnostics.key(key_use(flag.where, kRouterConfigFormat, flag.name, Fate::kUsed, ""));
-      continue;
-    }
-    const auto [key, value] = setting_of(flag, known);
-    if (key.empty()) {
-      const bool harmless =
-          std::find(kHarmless.begin(), kHarmless.end(), flag.name) != kHarmless.end();
-      keys.unread("--" + flag.name, flag.where, harmless ? Fate::kNoEffect : Fate::kNotModelled);
+  std::vector<Flag> flags = variables_of(command, product);
+  const bool with_servers = product.section == "smg" && starts_servers(command);
+  for (Flag& flag : flags_of(command, with_servers ? "router-" : ""))
+    flags.push_back(std::move(flag));
+  if (with_servers) warn_of_servers(command, diagnostics);
+  for (const Flag& flag : flags) {
+    const std::string key = flag.name == product.policy_flag ? flag.name
+                            : is_argparse(command, product)
+                                ? key_that_begins(product, flag, known, diagnostics)
+                                : key_of(product, flag.name, known);
+    const bool is_policy = !key.empty() && key == product.policy_flag;
+    const bool by_load =
+        key == "load_aware" || (product.section == "dynamo" && flag.name == "load-aware");
+    if (!is_policy && !by_load && key.empty()) {
+      warn_of_flag(flag, product, keys, diagnostics);
       continue;
     }
     diagnostics.key(key_use(flag.where, kRouterConfigFormat, flag.name, Fate::kUsed, ""));
-    settings.push_back({key, flag.where, value});
+    if (is_policy) {
+      policy = flag.value->text();
+      where = flag.value->where();
+    } else if (!by_load) {
+      set_flag(settings, key, flag, known);
+    } else if (as_boolean(flag.value)->text() == "true") {
+      policy = "kv";
+      for (const auto& [name, value] : kLoadAware)
+        set_member(settings, std::string(name), flag.where, scalar(value, flag.where));
+    }
   }
   if (policy.empty()) {
     diagnostics.error(where, kPath, "does not say --" + std::string(product.policy_flag));
@@ -282,7 +527,7 @@ void find_aibrix_values(const ShellCommand& command, std::vector<Member>& out) {
 
 /// Null, without an error, where nothing chooses AIBrix's algorithm. A header goes before the
 /// variable, as in the gateway.
-Ptr from_aibrix(const std::vector<Member>& values, Diagnostics& diagnostics) {
+Ptr from_aibrix(const std::vector<Member>& values, const Ptr& release, Diagnostics& diagnostics) {
   const Member* chosen = nullptr;
   for (const std::string_view key : {kAibrixHeader, kAibrixVariable})
     for (const Member& m : values)
@@ -293,43 +538,72 @@ Ptr from_aibrix(const std::vector<Member>& values, Diagnostics& diagnostics) {
   if (balancer == nullptr) return nullptr;
   RouterKeys keys(diagnostics);
   keys.set("balancer", balancer);
-  const std::vector<std::string> known = section_keys("aibrix");
+  const std::vector<FieldDescription> known = section_fields("aibrix");
   std::vector<Member> settings;
+  if (release != nullptr) settings.push_back({"release", release->where(), release});
   for (const Member& m : values) {
     if (!m.key.starts_with(kAibrixPrefix)) continue;
     std::string key = m.key.substr(kAibrixPrefix.size());
     std::transform(key.begin(), key.end(), key.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
+    if (!has_key(known, key)) {
       keys.unread(m.key, m.key_where, Fate::kNotModelled);
       continue;
     }
     diagnostics.key(key_use(m.key_where, kRouterConfigFormat, m.key, Fate::kUsed, ""));
-    const std::string text = m.value->text();  // Kubernetes has variables in quotes.
-    settings.push_back(
-        {key, m.key_where,
-         ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, m.value->where())});
+    // Kubernetes has variables in quotes.
+    settings.push_back({key, m.key_where, scalar(m.value->text(), m.value->where())});
   }
   if (!settings.empty())
     keys.set("aibrix", ConfigNode::make_map(std::move(settings), chosen->key_where));
   return keys.map(chosen->key_where);
 }
 
+/// The command of a script that starts a router; variables that it exports count. `variables` are
+/// known before.
+std::optional<Launch> launch_in(const std::string& text, const ShellPlaces& places,
+                                ShellVariables& variables, std::vector<Member>& aibrix,
+                                Diagnostics& diagnostics) {
+  std::optional<Launch> found;
+  Ptr release;
+  for (ShellCommand& command : split_shell(text, places, variables, kPath, diagnostics)) {
+    const Product* started = found ? product_of(found->command) : product_of(command);
+    for (const ShellWord& word : command)
+      for (const Product& p : kProducts)
+        if (const std::string said = release_in(word.text, p);
+            said.find('.') != std::string::npos && (started == nullptr || started == &p))
+          release = scalar(said, word.where);
+    const bool installs = starts(command, "install") || starts(command, "pull");
+    if (started != nullptr && !found && !installs)
+      found = Launch{.command = std::move(command)};
+    else if (!found)
+      find_aibrix_values(command, aibrix);
+  }
+  if (found && release != nullptr) found->release = release;
+  return found;
+}
+
+/// Variables of a shell or of a container, before the words of a command.
+void put_variables_before(const ShellVariables& variables, ShellCommand& command) {
+  ShellCommand words;
+  for (const auto& [name, value] : variables)
+    words.push_back({.text = name + "=" + value.text, .where = value.where});
+  command.insert(command.begin(), words.begin(), words.end());
+}
+
 Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLocation& where,
               Diagnostics& diagnostics) {
   ShellVariables variables;
   std::vector<Member> aibrix;
-  for (const ShellCommand& command : split_shell(text, places, variables, kPath, diagnostics)) {
-    if (const Product* started = product_of(command))
-      return from_command(command, *started, diagnostics);
-    find_aibrix_values(command, aibrix);
+  if (auto launch = launch_in(text, places, variables, aibrix, diagnostics)) {
+    const Product& started = *product_of(launch->command);
+    put_variables_before(variables, launch->command);
+    return from_launch(*launch, started, diagnostics);
   }
   for (const auto& [name, value] : variables)
     if (is_aibrix_name(name))
-      aibrix.push_back(
-          {name, value.where,
-           ConfigNode::make_scalar(value.text, ConfigNode::Style::kUntyped, value.where)});
-  if (Ptr routing = from_aibrix(aibrix, diagnostics)) return routing;
+      aibrix.push_back({name, value.where, scalar(value.text, value.where)});
+  if (Ptr routing = from_aibrix(aibrix, nullptr, diagnostics)) return routing;
   if (diagnostics.has_errors()) return nullptr;
   diagnostics.error(where, kPath, "starts no router that is simulated",
                     "known programs: smg, sgl-model-gateway, sglang_router, vllm-router, "
@@ -338,20 +612,70 @@ Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLo
   return nullptr;
 }
 
-/// Arguments of containers in a manifest or in Helm values, as one command each.
-void find_commands(const ConfigNode& node, std::vector<ShellCommand>& out) {
-  if (node.is_sequence())
-    for (const Ptr& item : node.items()) find_commands(*item, out);
+/// Adds the variables of `env` and `envs`: a list of `name` and `value`, or a map.
+void read_environment(const ConfigNode& node, ShellVariables& out) {
+  for (const char* key : {"env", "envs"}) {
+    const ConfigNode* list = node.child(key);
+    if (list == nullptr) continue;
+    for (const Ptr& item : list->is_sequence() ? list->items() : std::vector<Ptr>()) {
+      const ConfigNode* name = item->child("name");
+      const ConfigNode* value = item->child("value");
+      if (name != nullptr && value != nullptr && name->is_scalar() && value->is_scalar())
+        out[name->text()] = {.text = value->text(), .where = value->where()};
+    }
+    for (const Member& m : list->is_map() ? list->members() : std::vector<Member>())
+      if (m.value->is_scalar()) out[m.key] = {.text = m.value->text(), .where = m.value->where()};
+  }
+}
+
+/// Commands of containers in a manifest or in Helm values that start a router, with the variables
+/// of the container and of what stands around it.
+void find_launches(const ConfigNode& node, ShellVariables variables, std::vector<Launch>& out,
+                   Diagnostics& diagnostics) {
+  for (const Ptr& item : node.is_sequence() ? node.items() : std::vector<Ptr>())
+    find_launches(*item, variables, out, diagnostics);
   if (!node.is_map()) return;
+  read_environment(node, variables);
+  const std::size_t before = out.size();
   ShellCommand command;
+  std::vector<Member> unused;
   for (const char* key : {"command", "args"}) {
     const ConfigNode* words = node.child(key);
     if (words == nullptr || !words->is_sequence()) continue;
-    for (const Ptr& word : words->items())
-      if (word->is_scalar()) command.push_back({.text = word->text(), .where = word->where()});
+    for (const Ptr& word : words->items()) {
+      if (!word->is_scalar()) continue;
+      command.push_back({.text = word->text(), .where = word->where()});
+      if (word->text().find_first_of(" \n") == std::string::npos || !out.empty()) continue;
+      // A script for `sh -c`. What no router starts is none of our business.
+      Diagnostics unsaid;
+      ShellVariables own = variables;
+      auto launch = launch_in(shell_text(*word), places_in(*word), own, unused, unsaid);
+      if (!launch) continue;
+      put_variables_before(own, launch->command);
+      out.push_back(std::move(*launch));
+      append(diagnostics, unsaid);
+    }
   }
-  if (!command.empty()) out.push_back(std::move(command));
-  for (const Member& m : node.members()) find_commands(*m.value, out);
+  const ConfigNode* image = node.child("image");
+  if (product_of(command) == nullptr && image != nullptr && image->is_scalar())
+    command.insert(command.begin(), {.text = image->text(), .where = image->where()});
+  if (out.size() == before && product_of(command) != nullptr) {
+    put_variables_before(variables, command);
+    out.push_back({.command = std::move(command)});
+  }
+  for (const Member& m : node.members()) find_launches(*m.value, variables, out, diagnostics);
+  // The operator starts a frontend that states no command.
+  const ConfigNode* type =
+      node.child("componentType") != nullptr ? node.child("componentType") : node.child("type");
+  if (out.size() == before && type != nullptr && type->is_scalar() && type->text() == "frontend") {
+    ShellCommand frontend = {{.text = "dynamo.frontend", .where = type->where()}};
+    for (const char* key : {"podTemplate", "extraPodSpec", "mainContainer"})
+      if (const ConfigNode* below = first_with(node, {key}))
+        for (const Member& m : below->members())
+          if (m.key == key) read_environment(*m.value, variables);
+    put_variables_before(variables, frontend);
+    out.push_back({.command = std::move(frontend)});
+  }
 }
 
 /// Helm values of the production stack.
@@ -364,8 +688,9 @@ Ptr from_stack_values(const ConfigNode& root, Diagnostics& diagnostics) {
       balancer_node("production_stack", logic->text(), logic->where(), diagnostics);
   if (balancer == nullptr) return nullptr;
   keys.set("balancer", balancer);
-  const std::vector<std::string> known = section_keys("production_stack");
   std::vector<Member> settings;
+  if (const Ptr release = find_release_below(root, product("production_stack")))
+    settings.push_back({"release", release->where(), release});
   if (const ConfigNode* key = spec->child("sessionKey"); key != nullptr && key->is_scalar())
     settings.push_back({"session_key", key->where(),
                         ConfigNode::make_scalar(key->text(), key->style(), key->where())});
@@ -405,12 +730,14 @@ Ptr from_ray(const ConfigNode& root, Diagnostics& diagnostics) {
     return nullptr;
   }
   RouterKeys keys(diagnostics);
-  const std::vector<std::string> known = section_keys("ray");
+  const std::vector<FieldDescription> known = section_fields("ray");
   std::vector<Member> settings;
+  if (const Ptr release = find_release_below(root, product("ray")))
+    settings.push_back({"release", release->where(), release});
   std::string policy = "power-of-two";
   SourceLocation where = root.where();
   const auto take = [&](const Member& m, Fate otherwise) {
-    if (std::find(known.begin(), known.end(), m.key) != known.end())
+    if (has_key(known, m.key))
       settings.push_back(m);
     else
       keys.unread(m.key, m.key_where, otherwise);
@@ -476,13 +803,17 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
   if (diagnostics.has_errors()) return nullptr;
   std::vector<Member> aibrix;
   find_aibrix_values(*root, aibrix);
-  if (Ptr routing = from_aibrix(aibrix, diagnostics)) return routing;
+  const Ptr release = find_release_below(*root, product("aibrix"));
+  if (Ptr routing = from_aibrix(aibrix, release, diagnostics)) return routing;
   if (diagnostics.has_errors()) return nullptr;
-  std::vector<ShellCommand> commands;
-  find_commands(*root, commands);
-  for (const ShellCommand& command : commands)
-    if (const Product* started = product_of(command))
-      return from_command(command, *started, diagnostics);
+  std::vector<Launch> launches;
+  find_launches(*root, {}, launches, diagnostics);
+  if (!launches.empty()) {
+    Launch& launch = launches.front();
+    const Product& started = *product_of(launch.command);
+    if (launch.release == nullptr) launch.release = find_release_below(*root, started);
+    return from_launch(launch, started, diagnostics);
+  }
   diagnostics.error(root->where(), kPath, "holds no router configuration that is simulated",
                     "known: a cluster or a BackendTrafficPolicy of Envoy, Helm values with "
                     "routerSpec, AIBrix's ROUTING_ALGORITHM or GPU profiles, an LLMConfig of Ray "
