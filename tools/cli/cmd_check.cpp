@@ -54,6 +54,13 @@ void check_scenario(const ScenarioRequest& request, CheckedFile& file) {
     (void)load_measured(variant, found);
   }
   file.notes = assumed_releases(loaded);
+  for (const LoadedVariant& variant : loaded.variants) {
+    const sim::RoutingConfig& routing = variant.scenario.routing;
+    if (const std::string rules = policies::release_note(routing.balancer, routing.balancing);
+        !rules.empty())
+      file.notes.push_back("the router of " + printable(variant.scenario.variant) + " decides as " +
+                           rules);
+  }
 }
 
 void check_plan(const ScenarioRequest& request, CheckedFile& file) {

@@ -107,8 +107,11 @@ ExitCode explain_run(const LoadedScenario& loaded, const ExplainSettings& settin
 
 /// Every value of the variant with its origin, and what follows from them.
 std::string values_text(const LoadedVariant& variant, const sim::RunPlan& plan) {
+  const sim::RoutingConfig& routing = variant.scenario.routing;
+  const std::string rules = policies::release_note(routing.balancer, routing.balancing);
   return "variant " + printable(variant.scenario.variant) + "\n\n" + values_table(variant) + "\n" +
          derived_table(plan) + "\n" +
+         (rules.empty() ? "" : "the router decides as " + rules + "\n") +
          (plan.endpoint_picker ? router_text(*plan.endpoint_picker) : "") + "\n";
 }
 

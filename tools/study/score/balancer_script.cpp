@@ -18,10 +18,19 @@ namespace {
 
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 40;
 
+/// A run for each character of UTF-8. A text that is given and empty has no runs, but a place.
 policies::PromptText text_of(const std::string& text, std::vector<policies::TextRun>& runs) {
-  for (const char c : text)
-    runs.push_back({.content = static_cast<unsigned char>(c), .offset = 0, .length = 1});
-  return {.runs = runs, .characters_per_unit = 1};
+  runs.reserve(text.size() + 1);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xc0) == 0x80 && !runs.empty()) {
+      runs.back().content = runs.back().content << 6 | (byte & 0x3f);
+      continue;
+    }
+    const int lead = byte < 0xc0 ? 0x7f : byte < 0xe0 ? 0x1f : byte < 0xf0 ? 0x0f : 0x07;
+    runs.push_back({.content = static_cast<std::uint64_t>(byte & lead), .offset = 0, .length = 1});
+  }
+  return {.runs = {runs.data(), runs.size()}, .characters_per_unit = 1};
 }
 
 std::string names_of(const std::vector<std::string>& names) {
@@ -60,6 +69,7 @@ class CaseRunner {
   void take(const ScriptStep& step) {
     if (step.at) now_ = std::max(now_, SimTime::zero() + *step.at);
     if (step.endpoints) set_endpoints(*step.endpoints);
+    if (!step.metrics.empty()) now_ += Duration::nanoseconds(1);  // Each scrape is another one.
     for (const ScriptMetrics& m : step.metrics)
       if (const auto row = find(m.endpoint))
         table_.set_metrics(EndpointId(*row), m.waiting, m.running, m.kv_usage, now_);
@@ -76,12 +86,17 @@ class CaseRunner {
 
   void set_endpoints(const std::vector<ScriptEndpoint>& endpoints) {
     std::vector<policies::BalancerEndpoint> pool;
-    names_.clear();
-    table_ = policies::EndpointTable();
+    const std::vector<std::string> before = std::exchange(names_, {});
+    const policies::EndpointTable scraped = std::exchange(table_, {});
     for (const ScriptEndpoint& e : endpoints) {
       pool.push_back(e.endpoint);
       names_.push_back(e.endpoint.name);
-      table_.add({.address = e.endpoint.name, .pod_name = e.endpoint.name});
+      const EndpointId row = table_.add({.address = e.endpoint.name, .pod_name = e.endpoint.name});
+      const auto old = static_cast<policies::EndpointRow>(
+          std::find(before.begin(), before.end(), e.endpoint.name) - before.begin());
+      if (old < before.size() && scraped.has_metrics(old))
+        table_.set_metrics(row, scraped.waiting()[old], scraped.running()[old],
+                           scraped.kv_usage()[old], scraped.updated()[old]);
     }
     balancer_->set_endpoints(pool);
   }
@@ -117,7 +132,7 @@ class CaseRunner {
     request.id = static_cast<std::uint64_t>(r.id);
     request.turn = request.id;
     request.now = now_;
-    request.text = text_of(r.text, runs);
+    if (r.text) request.text = text_of(*r.text, runs);
     request.prompt_tokens =
         r.prompt_tokens > 0 ? r.prompt_tokens : static_cast<std::int64_t>(r.tokens.size());
     request.tokens = r.tokens;
@@ -125,7 +140,7 @@ class CaseRunner {
     request.block_keys = r.block_keys;
     request.headers = headers;
     request.session = r.session;
-    request.user = r.user;
+    if (r.user) request.user = *r.user;
     request.max_tokens = r.max_tokens;
     request.priority = r.priority;
     request.metrics = &table_;
@@ -198,6 +213,8 @@ void describe(Describer& d, ScriptEndpoint& e) {
   field(d, {"weight", "Its share of a weighted rotation."}, b.weight,
         RealRange{.min = 0, .max = 1e9, .min_open = true});
   field(d, {"healthy", "Whether its health checks succeed."}, b.healthy);
+  field(d, {"degraded", "Envoy: it serves what healthy servers cannot."}, b.degraded);
+  field(d, {"hash_key", "Envoy: metadata envoy.lb.hash_key."}, b.hash_key);
   field(d, {"role", "Prefill, decode or both."}, b.role);
   field(d, {"deployment", "The deployment it belongs to, where there are several."}, b.deployment);
   field(d, {"group", "Prefill and decode servers that belong together."}, b.group);
@@ -222,7 +239,7 @@ void describe(Describer& d, ScriptBlocks& b) {
 
 void describe(Describer& d, ScriptRequest& r) {
   field(d, {"id", "Unique among requests in flight.", true}, r.id, IntRange{0});
-  field(d, {"text", "The prompt; balancers that read text see its bytes."}, r.text);
+  field(d, {"text", "The prompt; balancers that read text see its characters."}, r.text);
   field(d, {"tokens", "Token ids of the prompt."}, r.tokens);
   field(d, {"prompt_tokens", "Length of the prompt; the number of `tokens` where absent."},
         r.prompt_tokens, IntRange{0, kMostUnits});
@@ -281,10 +298,13 @@ std::optional<BalancerScript> read_balancer_script(const std::string& path,
   const ConfigNode::Ptr root = read_config_file(path, found);
   BalancerScript script;
   if (root != nullptr) read_struct(*root, script, found, {.format = kScoreStepsFormat});
-  for (const ScriptCase& c : script.cases)
-    if (c.routing.balancer == policies::BalancerKind::kEndpointPicker)
-      found.error({.file = path}, "cases", "endpoint-picker is no balancer",
-                  "score an endpoint picker with --config, --endpoints and --request");
+  for (const ScriptCase& c : script.cases) {
+    Diagnostics faults;
+    if (policies::make_balancer(c.routing.balancer, c.routing.settings, 1, 0, faults) != nullptr)
+      continue;
+    for (const Diagnostic& d : faults.items())
+      found.error({.file = path}, "cases." + c.name + "." + d.path, d.message, d.hint);
+  }
   append(diagnostics, found);
   if (found.has_errors()) return std::nullopt;
   return script;

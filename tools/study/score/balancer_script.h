@@ -32,7 +32,8 @@ struct ScriptBlocks {
 };
 struct ScriptRequest {
   std::int64_t id = 0;
-  std::string text, prefix, adapter, session, user;
+  std::string prefix, adapter, session;
+  std::optional<std::string> text, user;
   std::vector<std::uint32_t> tokens;
   std::vector<std::uint64_t> block_keys;
   std::int64_t prompt_tokens = 0;
