@@ -30,10 +30,26 @@ std::string routing_of(const std::string& config) {
   return keys;
 }
 
+TEST(RouterConfig, VariablesCountLikeFlags) {
+  EXPECT_EQ(routing_of("export DYN_ROUTER_MODE=kv\npython3 -m dynamo.frontend"),
+            R"({"balancer":"dynamo-kv"})");
+  EXPECT_EQ(routing_of("env DYN_ROUTER_MODE=kv python3 -m dynamo.frontend --router-temp 0.3"),
+            R"({"balancer":"dynamo-kv","dynamo":{"router_temperature":0.3}})");
+}
+
+TEST(RouterConfig, ReleasesAndSecondNames) {
+  EXPECT_EQ(routing_of("pip install vllm-router==0.1.15\nvllm-router --policy cache_aware"),
+            R"({"balancer":"vllm-router-cache-aware","vllm_router":{"release":"0.1.15"}})");
+  EXPECT_EQ(routing_of("smg launch --cache-match-threshold 0.4 --spill-abs-threshold 8"),
+            R"({"balancer":"smg-cache-aware","smg":{"cache_threshold":0.4,)"
+            R"("balance_abs_threshold":8}})");
+}
+
 TEST(RouterConfig, StartCommandsNamePolicyAndSettings) {
   EXPECT_EQ(routing_of("smg launch --policy power_of_two"), R"({"balancer":"smg-power-of-two"})");
   EXPECT_EQ(routing_of("python3 -m sglang_router.launch_router --cache-threshold 0.5"),
-            R"({"balancer":"smg-cache-aware","smg":{"cache_threshold":0.5}})");
+            R"({"balancer":"smg-cache-aware","smg":{"release":"0.3.2","eviction_interval":"60s",)"
+            R"("cache_threshold":0.5}})");
   EXPECT_EQ(routing_of("vllm-router --policy=round_robin"),
             R"({"balancer":"vllm-router-round-robin"})");
   EXPECT_EQ(routing_of("vllm-router --routing-logic session --session-key x-user-id"),
