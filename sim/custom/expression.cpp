@@ -70,10 +70,33 @@ std::string all_names() {
   return out;
 }
 
+/// The place of an = that compares nothing, or npos.
+std::size_t assignment(std::string_view formula) {
+  for (std::size_t i = 0; i < formula.size(); ++i) {
+    if (formula[i] != '=') continue;
+    if (i + 1 < formula.size() && formula[i + 1] == '=')
+      ++i;
+    else if (i == 0 || std::string_view("<>!").find(formula[i - 1]) == std::string_view::npos)
+      return i;
+  }
+  return std::string_view::npos;
+}
+
+/// The place of the first comma outside parentheses, or 0.
+std::size_t outer_comma(std::string_view formula) {
+  int depth = 0;
+  for (std::size_t i = 0; i < formula.size(); ++i) {
+    if (formula[i] == '(') ++depth;
+    if (formula[i] == ')') --depth;
+    if (formula[i] == ',' && depth == 0) return i;
+  }
+  return 0;
+}
+
 /// A formula over the variables that it was made with.
 class Formula {
  public:
-  Formula(const std::string& text, Variables& variables) {
+  Formula(const std::string& text, Variables& variables) : text_(text) {
     define(parser_, variables);
     parser_.SetExpr(text);
     for (const auto& [used, address] : parser_.GetUsedVar())
@@ -87,8 +110,10 @@ class Formula {
   double operator()() const { return parser_.Eval(); }
   ViewInputs inputs() const { return inputs_; }
   bool uses_random() const { return uses_random_; }
+  const std::string& text() const { return text_; }
 
  private:
+  std::string text_;
   mu::Parser parser_;
   ViewInputs inputs_;
   bool uses_random_ = false;
@@ -97,8 +122,7 @@ class Formula {
 class Expression final : public policies::Balancer {
  public:
   Expression(const ExpressionSettings& settings, const RandomStream& random)
-      : text_(settings.score),
-        score_(settings.score, variables_),
+      : score_(settings.score, variables_),
         view_(inputs(settings)),
         random_(random) {
     if (!settings.filter.empty()) filter_.emplace(settings.filter, variables_);
@@ -120,9 +144,8 @@ class Expression final : public policies::Balancer {
     for (std::uint32_t i = 0; i < size(); ++i) {
       if (!serves(i, request.adapter)) continue;
       set_server(i, request);
-      if (filter_ && (*filter_)() == 0) continue;
-      const double score = score_();
-      if (std::isnan(score)) fail(i, request);
+      if (filter_ && finite(*filter_, "filter", i, request) == 0) continue;
+      const double score = finite(score_, "score", i, request);
       if (chosen && score < best) continue;
       ties = chosen && score == best ? ties + 1 : 1;
       best = score;
@@ -169,16 +192,23 @@ class Expression final : public policies::Balancer {
     v.server = i;
     if (score_.uses_random() || (filter_ && filter_->uses_random())) v.random = random_.uniform();
   }
-  [[noreturn]] void fail(std::uint32_t i, const policies::BalancerRequest& request) const {
+  /// The formula's value. Infinite ones tie at every server, so that chance would route; NaN
+  /// compares with nothing.
+  double finite(const Formula& formula, const char* key, std::uint32_t i,
+                const policies::BalancerRequest& request) const {
+    const double value = formula();
+    if (std::isfinite(value)) return value;
     Diagnostic d;
-    d.path = "routing.expression.score";
-    d.message = "is not a number for request " + std::to_string(request.id) + " at " +
-                endpoints()[i].name + " (got " + text_ + ")";
-    d.hint = "a division by 0 or the root of a negative number gives no number: use max(x, 1)";
+    d.path = std::string("routing.expression.") + key;
+    d.message = (std::isnan(value) ? "is not a number for request " : "is infinite for request ") +
+                std::to_string(request.id) + " at " + endpoints()[i].name + " (got " +
+                formula.text() + ")";
+    d.hint =
+        "a division by 0, log(0) or the root of a negative number gives no finite number: use "
+        "max(x, 1)";
     throw RunError(std::move(d));
   }
 
-  std::string text_;
   Variables variables_;
   Formula score_;
   std::optional<Formula> filter_;
@@ -202,13 +232,26 @@ std::span<const ExpressionName> expression_names() { return kDocumented; }
 
 std::optional<ExpressionFault> expression_fault(const std::string& formula) {
   ExpressionFault fault;
+  // The library takes `x = 0` as an assignment to the variable, and the last of several values
+  // that commas separate: `0,5 * x` would mean 5 x.
+  if (const std::size_t at = assignment(formula); at != std::string::npos) {
+    fault.position = at;
+    fault.message = "assigns to a quantity with =, and a formula only compares";
+    fault.hint = "write == to compare";
+    return fault;
+  }
   try {
     Variables variables;
     mu::Parser parser;
     define(parser, variables);
     parser.SetExpr(formula);
-    parser.Eval();
-    return std::nullopt;
+    int values = 0;
+    parser.Eval(values);
+    if (values == 1) return std::nullopt;
+    fault.position = outer_comma(formula);
+    fault.message = "gives " + std::to_string(values) + " values, with a comma between them";
+    fault.hint = "a number has a decimal point, 0.5; a comma separates what max(x, y) takes";
+    return fault;
   } catch (const mu::Parser::exception_type& e) {
     fault.position = std::min(static_cast<std::size_t>(e.GetPos()), formula.size());
     if (e.GetCode() == mu::ecUNASSIGNABLE_TOKEN) {

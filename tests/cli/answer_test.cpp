@@ -104,6 +104,19 @@ TEST_F(Answer, AbsoluteRatesNeedOneRate) {
   EXPECT_NE(several.err.find("--rate 2x"), std::string::npos) << several.err;
 }
 
+TEST_F(Answer, FactorsAndRatesDoNotMix) {
+  for (const char* rates : {"1x,10", "1,5x", "10,2x"}) {
+    const Result mixed = run({"run", tiny(), "--rate", rates, "-q"});
+    EXPECT_EQ(mixed.code, 2) << rates;
+    EXPECT_NE(mixed.err.find("--rate mixes a factor and requests/s"), std::string::npos)
+        << mixed.err;
+  }
+  const Result nameless = run({"run", tiny(), "--replicas", "=4", "-q"});
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_NE(nameless.err.find("--replicas has no name of a pool before its ="), std::string::npos)
+      << nameless.err;
+}
+
 TEST_F(Answer, ALoadWithoutARateSaysSoAtItsPlace) {
   const std::string closed = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/agents.yaml";
   const Result refused = run({"run", closed, "--rate", "2x", "-q"});

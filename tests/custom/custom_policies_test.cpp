@@ -124,6 +124,46 @@ TEST(Expression, FaultsNameThePlaceAndTheNearestName) {
     EXPECT_FALSE(expression_fault(std::string(n.name))) << n.name;
 }
 
+TEST(Expression, AnAssignmentIsAFault) {
+  for (const char* formula : {"waiting = 0", "prefix_hit - (running = 2)", "=1"}) {
+    const auto fault = expression_fault(formula);
+    ASSERT_TRUE(fault) << formula;
+    EXPECT_EQ(fault->position, std::string(formula).find('=')) << formula;
+    EXPECT_EQ(fault->hint, "write == to compare");
+  }
+  for (const char* formula : {"waiting == 0", "waiting <= 3", "waiting >= 3", "waiting != 1"})
+    EXPECT_FALSE(expression_fault(formula)) << formula;
+}
+
+TEST(Expression, SeveralValuesAreAFault) {
+  const auto fault = expression_fault("0,5 * prefix_hit");
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->message, "gives 2 values, with a comma between them");
+  EXPECT_EQ(fault->position, 1U);
+  const auto behind = expression_fault("max(waiting, 1), 2");
+  ASSERT_TRUE(behind);
+  EXPECT_EQ(behind->position, 15U);
+  EXPECT_FALSE(expression_fault("max(waiting, running, 0.5)"));
+}
+
+TEST(Expression, InfinityAndFiltersThatAreNoNumberNameTheRequest) {
+  const auto message = [](const std::string& score, const std::string& filter) {
+    Pool pool = by_formula(score, filter);
+    try {
+      pool.pick(42);
+    } catch (const RunError& e) {
+      return e.diagnostic().path + " " + e.diagnostic().message;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(message("log(waiting)", ""),
+            "routing.expression.score is infinite for request 42 at a (got log(waiting))");
+  EXPECT_EQ(message("1", "sqrt(0 - 1)"),
+            "routing.expression.filter is not a number for request 42 at a (got sqrt(0 - 1))");
+  EXPECT_EQ(message("1", "1 / waiting"),
+            "routing.expression.filter is infinite for request 42 at a (got 1 / waiting)");
+}
+
 TEST(Expression, NoNumberNamesTheRequest) {
   Pool pool = by_formula("sqrt(0 - 1)");
   try {

@@ -258,18 +258,38 @@ TEST(ReportPage, WhatCannotBeToldApartHasNoWinner) {
 }
 
 TEST(ReportPage, RefusesWhatIsNoResult) {
-  for (const char* text : {"", "{", "[1, 2]", "{\"a\": 1}", "<html></html>", "3\n4\n"}) {
+  const std::string deep(100'000, '[');
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[1, 2]"), std::string("{\"a\": 1}"),
+        std::string("<html></html>"), std::string("3\n4\n"), std::string(R"({"variants": []})"),
+        std::string(R"({"scenario": "s", "variants": [3, null, {}]})"),
+        std::string(R"({"scenario": "s", "variants": [{"name": 5, "stages": {"a": 1}}]})"),
+        std::string(R"({"scenario": "s", "variants": [{"name": "a", "summary": {},
+                        "stages": [{"load_summary": null}]}]})"),
+        std::string(R"({"scenarios": [], "pairs": [3], "gates": 1})"), deep,
+        "{\"variants\":" + deep + std::string(100'000, ']') + "}"}) {
     Diagnostics diagnostics;
     (void)read_results({{"f.json", text}}, diagnostics);
-    EXPECT_TRUE(diagnostics.has_errors()) << text;
+    EXPECT_TRUE(diagnostics.has_errors()) << text.substr(0, 200);
   }
+}
+
+TEST(ReportPage, AnErrorNamesWhatARunLacks) {
+  Diagnostics diagnostics;
+  (void)read_results({{"f.json", R"({"scenario": "s", "variants": [{"name": "a", "stages": [],
+      "summary": {"load_summary": {"count": "many"}}}]})"}},
+                     diagnostics);
+  ASSERT_EQ(diagnostics.all().size(), 1U);
+  EXPECT_EQ(diagnostics.all().front().message,
+            "is no result of `run`: variants[0].summary.load_summary.count must be a number of "
+            "requests");
 }
 
 TEST(ReportPage, SurvivesResultsWithMissingOrMistypedParts) {
   for (const char* text :
-       {R"({"variants": []})", R"({"variants": [3, null, {}]})",
-        R"({"variants": [{"name": 5, "stages": {"a": 1}, "summary": [], "replicas": 7}]})",
-        R"({"variants": [{"name": "a", "stages": [{"load_summary": null}]}], "seed": "x"})",
+       {R"({"scenario": "s", "variants": [{"name": "a", "replicas": 7, "seed": "x", "stages": [
+            {"load_summary": {"count": 1}, "successes": [], "name": 5}],
+            "summary": {"load_summary": {"count": 1}, "goodput": 3}}]})",
         "{\"key\": 1}\n{\"cell\": {\"a\": 1}, \"summary\": {\"metrics\": {\"m\": {\"mean\": "
         "1}}}}\n"}) {
     Diagnostics diagnostics;

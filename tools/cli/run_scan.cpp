@@ -43,6 +43,12 @@ void read_rates(Options& options, Scan& scan) {
     scan.rates.push_back({.text = number_text(*value.value) + (is_factor ? "x" : " req/s"),
                           .value = *value.value,
                           .is_factor = is_factor});
+    // With a decimal comma, 1,5x would be two rates that nobody asked for.
+    if (is_factor != scan.rates.front().is_factor) {
+      options.fail("--rate mixes a factor and requests/s: " + scan.rates.front().text + " and " +
+                   scan.rates.back().text + " (a decimal point is a point: 1.5x)");
+      return;
+    }
     const auto same = [&](const ScanRate& rate) { return rate.text == scan.rates.back().text; };
     if (std::ranges::count_if(scan.rates, same) > 1)
       options.fail("--rate has " + scan.rates.back().text + " twice");
@@ -54,6 +60,7 @@ void read_replicas(Options& options, Scan& scan) {
   if (const std::size_t equals = list.find('='); equals != std::string::npos) {
     scan.pool = list.substr(0, equals);
     list.erase(0, equals + 1);
+    if (scan.pool.empty()) options.fail("--replicas has no name of a pool before its =");
   }
   for (const std::string& item : items_of(list)) {
     const Parsed<std::int64_t> value =

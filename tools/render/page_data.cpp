@@ -38,9 +38,27 @@ Json parse_lines(const std::string& text) {
   return rows;
 }
 
+/// Whether brackets outside quotes nest deeper than every document of ours. The library parses
+/// without recursion, but writes with it.
+bool nests_too_deep(std::string_view text) {
+  constexpr int kDeepest = 64;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
+    if (c == ']' || c == '}') --depth;
+  }
+  return false;
+}
+
 /// Reads a file's results, one or more, as one value.
 Json parse_result(const std::string& text) {
   const std::optional<std::string> block = data_block(text);
+  if (nests_too_deep(block ? *block : text)) return Json(Json::value_t::discarded);
   Json value = Json::parse(block ? *block : text, nullptr, false);
   if (!value.is_discarded()) return value;
   Json rows = parse_lines(text);
@@ -57,12 +75,42 @@ Kind kind_of(const Json& value) {
     const auto is_row = [](const Json& row) { return row.contains("cell"); };
     return std::any_of(rows.begin(), rows.end(), is_row) ? Kind::kSweep : Kind::kUnknown;
   }
+  const auto has_rows = [&value](const char* key) {
+    return value.contains(key) && value[key].is_array() && !value[key].empty() &&
+           value[key].front().is_object();
+  };
   if (value.contains("plans") && value.contains("families")) return Kind::kPlan;
-  if (value.contains("pairs") && value.contains("gates")) return Kind::kComparison;
+  if (has_rows("pairs") && value.contains("gates")) return Kind::kComparison;
   if (value.contains("tune") && value.contains("judged")) return Kind::kTuning;
-  if (value.contains("scenarios")) return Kind::kValidation;
-  if (value.contains("variants") && value["variants"].is_array()) return Kind::kRun;
+  if (has_rows("scenarios")) return Kind::kValidation;
+  if (has_rows("variants")) return Kind::kRun;
   return Kind::kUnknown;
+}
+
+/// What is wrong with a result of `run`: the path of a value and what it must be; empty when a page
+/// can tell all of it.
+std::string fault_of_run(const Json& run) {
+  const auto has = [](const Json& map, const char* key, bool (Json::*is)() const noexcept) {
+    return map.is_object() && map.contains(key) && (map[key].*is)();
+  };
+  if (!has(run, "scenario", &Json::is_string)) return "scenario must be text";
+  for (std::size_t v = 0; v < run["variants"].size(); ++v) {
+    const Json& variant = run["variants"][v];
+    const std::string at = fmt::format("variants[{}]", v);
+    if (!has(variant, "name", &Json::is_string)) return at + ".name must be text";
+    if (!has(variant, "stages", &Json::is_array)) return at + ".stages must be a list";
+    if (!has(variant, "summary", &Json::is_object)) return at + ".summary must be a map";
+    std::vector<const Json*> reports = {&variant["summary"]};
+    for (const Json& stage : variant["stages"]) reports.push_back(&stage);
+    for (const Json* const report : reports) {
+      const std::string where =
+          at + (report == reports.front() ? ".summary" : ".stages") + ".load_summary";
+      if (!has(*report, "load_summary", &Json::is_object)) return where + " must be a map";
+      if (!has((*report)["load_summary"], "count", &Json::is_number_unsigned))
+        return where + ".count must be a number of requests";
+    }
+  }
+  return {};
 }
 
 /// Text that may stand in a <script> element: no `</` and no `<!--`.
@@ -142,6 +190,9 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
       }
       if (kind_of(part) == Kind::kUnknown)
         diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
+      else if (const std::string fault = kind_of(part) == Kind::kRun ? fault_of_run(part) : "";
+               !fault.empty())
+        diagnostics.error(where, "", "is no result of `run`: " + fault, hint);
       else
         all.push_back(std::move(part));
     }
