@@ -62,6 +62,16 @@ const Entry* find(const std::vector<Entry>& entries, std::string_view name) {
   return nullptr;
 }
 
+/// The digits of a name, sorted, with o for 0: generation and size. Names with other digits are
+/// other things, however near their spelling.
+std::string digits_of(std::string_view key) {
+  std::string out;
+  for (const char c : key)
+    if (c == 'o' || (c >= '0' && c <= '9')) out += c == 'o' ? '0' : c;
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 /// Compares normalised spellings, answers with the entry's own name.
 template <class Entry>
 std::string suggest(const std::vector<Entry>& entries, std::string_view name) {
@@ -75,11 +85,82 @@ std::string suggest(const std::vector<Entry>& entries, std::string_view name) {
       owners.push_back(&entry);
     }
   }
-  const std::string best = nearest(normalised(name), keys);
+  const std::string key = normalised(name);
+  std::vector<std::string> same_size;
+  for (const std::string& k : keys)
+    if (digits_of(k) == digits_of(key)) same_size.push_back(k);
+  const std::string best = nearest(key, same_size);
   for (std::size_t i = 0; i < keys.size(); ++i)
     if (!best.empty() && keys[i] == best) return owners[i]->name;
   return {};
 }
+
+/// Words of a name in lower case: `Llama-3.1-8B` is llama, 3.1, 8b. Letters and the number behind
+/// them are two words, as Llama3 is Llama-3.
+std::vector<std::string> words_of(std::string_view name) {
+  if (const auto slash = name.rfind('/'); slash != std::string_view::npos)
+    name.remove_prefix(slash + 1);
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::vector<std::string> words(1);
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c =
+        name[i] >= 'A' && name[i] <= 'Z' ? static_cast<char>(name[i] - 'A' + 'a') : name[i];
+    const bool letter = c >= 'a' && c <= 'z';
+    const bool point =
+        c == '.' && i > 0 && digit(name[i - 1]) && i + 1 < name.size() && digit(name[i + 1]);
+    const bool starts_number = digit(c) && i > 0 && !words.back().empty() &&
+                               words.back().find_first_of("0123456789") == std::string::npos;
+    if ((!letter && !digit(c) && !point) || starts_number) words.emplace_back();
+    if (letter || digit(c) || point) words.back() += c;
+  }
+  std::erase(words, std::string());
+  return words;
+}
+
+/// A number of parameters: 8b, 0.6b, 8x7b.
+bool is_size(const std::string& word) {
+  return word.size() > 1 && word.back() == 'b' && word.front() >= '0' && word.front() <= '9';
+}
+
+/// Words behind which a checkpoint is no copy of its base: another size or another kind of model,
+/// or weights in a format that the base's name does not state.
+bool is_other_model(const std::string& word) {
+  constexpr std::array<std::string_view, 37> kOthers = {
+      "vl",        "vision",   "omni",   "audio", "draft",   "eagle",  "speculator", "medusa",
+      "embedding", "reranker", "reward", "lora",  "adapter", "sparse", "pruned",     "minitron",
+      "mini",      "w8a8",     "w4a8",   "int",   "bnb",     "bit",    "gguf",       "exl",
+      "mlx",       "hqq",      "aqlm",   "gptq",  "awq",     "nvfp",   "mxfp",       "fp",
+      "quantized", "4bit",     "8bit",   "moe",   "merge"};
+  return is_size(word) || std::find(kOthers.begin(), kOthers.end(), word) != kOthers.end();
+}
+
+/// What a family of models has that is not simulated, by the beginning of its normalised names.
+struct Unsimulated {
+  std::string_view beginning, what;
+};
+constexpr std::array<Unsimulated, 21> kUnsimulated = {{
+    {"deepseekv32", "sparse attention"},
+    {"deepseekv4", "sparse attention"},
+    {"glm5", "sparse attention"},
+    {"minimaxm3", "sparse attention"},
+    {"minimaxm1", "linear attention"},
+    {"minimaxtext01", "linear attention"},
+    {"qwen3next", "linear attention"},
+    {"qwen35", "linear attention"},
+    {"qwen36", "linear attention"},
+    {"kimik3", "linear attention"},
+    {"kimilinear", "linear attention"},
+    {"nemotronh", "state-space layers"},
+    {"nemotron3", "state-space layers"},
+    {"nvidianemotron", "state-space layers"},
+    {"granite40h", "state-space layers"},
+    {"jamba", "state-space layers"},
+    {"falconh1", "state-space layers"},
+    {"zamba", "state-space layers"},
+    {"gemma4", "layers with heads of another size"},
+    {"gemma3n", "layers that share their keys"},
+    {"mimov2", "windowed layers with heads of their own"},
+}};
 
 /// Endings of the names of checkpoints in a format. The first one makes the name of the entry.
 const std::vector<std::string>& endings(WeightDtype weights) {
@@ -121,7 +202,44 @@ const AcceleratorSpec* Catalogue::find_accelerator(std::string_view name) const 
   return find(accelerators_, name);
 }
 
-const ModelSpec* Catalogue::find_model(std::string_view name) const { return find(models_, name); }
+const ModelSpec* Catalogue::find_model(std::string_view name) const {
+  const ModelSpec* const own = find(models_, name);
+  return own != nullptr || name.find('/') == std::string_view::npos ? own : base_of(name);
+}
+
+bool Catalogue::is_fine_tune(std::string_view name) const {
+  return find(models_, name) == nullptr && find_model(name) != nullptr;
+}
+
+const ModelSpec* Catalogue::base_of(std::string_view name) const {
+  const std::vector<std::string> words = words_of(name);
+  const ModelSpec* base = nullptr;
+  std::size_t longest = 0;
+  std::vector<std::string> rest;
+  for (const ModelSpec& m : models_) {
+    std::vector<std::string> spellings = m.aliases;
+    spellings.push_back(m.name);
+    for (const std::string& spelling : spellings) {
+      const std::vector<std::string> own = words_of(spelling);
+      const auto at = std::search(words.begin(), words.end(), own.begin(), own.end());
+      if (own.size() <= longest || at == words.end() ||
+          std::none_of(own.begin(), own.end(), is_size))
+        continue;
+      longest = own.size();
+      base = &m;
+      rest.assign(words.begin(), at);
+      rest.insert(rest.end(), at + std::ssize(own), words.end());
+    }
+  }
+  return std::any_of(rest.begin(), rest.end(), is_other_model) ? nullptr : base;
+}
+
+std::string_view unsimulated_part(std::string_view model) {
+  const std::string key = normalised(model);
+  for (const Unsimulated& family : kUnsimulated)
+    if (key.starts_with(family.beginning)) return family.what;
+  return {};
+}
 
 const FittedCurve* Catalogue::find_cost_curve(std::string_view accelerator, std::string_view model,
                                               const Parallelism& p, std::string_view preset,

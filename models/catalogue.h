@@ -41,7 +41,12 @@ class Catalogue {
 
   /// The entry, or null. Pointers stay valid until the next add().
   const AcceleratorSpec* find_accelerator(std::string_view name) const;
+  /// A path of Hugging Face that is no entry is taken for the entry that its name holds with its
+  /// size ("NousResearch/Hermes-3-Llama-3.1-8B" is Llama-3.1-8B), unless its other words state
+  /// another size, kind or weight format.
   const ModelSpec* find_model(std::string_view name) const;
+  /// `find_model` takes the name for that of a model made from an entry.
+  bool is_fine_tune(std::string_view name) const;
 
   /// The curve for this deployment: the exact preset first, then one for any preset, then (when
   /// `any_preset`) the same deployment under another preset; null when there is none. Model names
@@ -50,7 +55,7 @@ class Catalogue {
                                      const Parallelism& p, std::string_view preset,
                                      bool any_preset = true, std::optional<KvDtype> kv = {}) const;
 
-  /// The known name closest to a wrong one, or "".
+  /// The known name closest to a wrong one among those of the same generation and size, or "".
   std::string suggest_accelerator(std::string_view name) const;
   std::string suggest_model(std::string_view name) const;
 
@@ -59,10 +64,15 @@ class Catalogue {
   const std::vector<FittedCurve>& curves() const { return curves_; }
 
  private:
+  const ModelSpec* base_of(std::string_view name) const;
+
   std::vector<AcceleratorSpec> accelerators_;
   std::vector<ModelSpec> models_;
   std::vector<FittedCurve> curves_;
 };
+
+/// What the model has that is not simulated, as "sparse attention"; "" where that is not known.
+std::string_view unsimulated_part(std::string_view model);
 
 /// The best latency model known for a deployment: its fitted curve, else the roofline. The
 /// curve's own async_scheduling wins over `options`.

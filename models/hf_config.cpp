@@ -1,6 +1,7 @@
 #include "models/hf_config.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -49,13 +50,27 @@ class Reader {
     return found != nullptr ? *found : std::vector<std::string>();
   }
 
-  /// The first number that is not zero under a key that begins with `prefix`, or "".
+  /// The first number that is not zero, or list, under a key that begins with `prefix`, or "".
   std::string first_with(const std::string& prefix) const {
-    for (const std::string& start : {prefix, "text_config." + prefix})
+    for (const std::string& start : {prefix, "text_config." + prefix}) {
       for (auto it = config_.numbers.lower_bound(start);
            it != config_.numbers.end() && it->first.rfind(start, 0) == 0; ++it)
         if (it->second != 0) return it->first;
+      const auto it = config_.lists.lower_bound(start);
+      if (it != config_.lists.end() && it->first.rfind(start, 0) == 0) return it->first;
+    }
     return {};
+  }
+
+  /// Names of the numbers, other than zero, at the level that describes the text model.
+  std::vector<std::string> own_numbers() const {
+    constexpr std::string_view kText = "text_config.";
+    std::vector<std::string> keys;
+    for (const auto& [path, value] : config_.numbers) {
+      const std::string key = path.starts_with(kText) ? path.substr(kText.size()) : path;
+      if (value != 0 && key.find('.') == std::string::npos) keys.push_back(key);
+    }
+    return keys;
   }
 
   /// A whole number >= 0 under the first of `keys` present; an error when it is none; `fallback`
@@ -98,14 +113,17 @@ class Reader {
 };
 
 void read_experts(Reader& in, ModelSpec& m) {
-  m.experts = in.integer({"n_routed_experts", "num_local_experts", "num_experts"}, 0);
+  m.experts =
+      in.integer({"n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts"}, 0);
   if (m.experts == 0) return;
-  m.experts_per_token = in.integer({"num_experts_per_tok", "experts_per_token"}, 0);
+  m.experts_per_token = in.integer({"num_experts_per_tok", "num_experts_per_token",
+                                    "experts_per_token", "top_k_experts", "moe_topk", "moe_top_k"},
+                                   0);
   if (m.experts_per_token == 0)
     in.out().error({}, "num_experts_per_tok", "is missing from the model's config.json");
   m.expert_ffn = in.integer({"moe_intermediate_size"}, m.ffn);
   m.dense_layers = in.integer({"first_k_dense_replace"}, 0);
-  m.shared_experts = in.integer({"n_shared_experts"}, 0);
+  m.shared_experts = in.integer({"n_shared_experts", "num_shared_experts"}, 0);
   // Qwen2-MoE gives the width of its shared expert instead of a count.
   const std::int64_t shared_width = in.integer({"shared_expert_intermediate_size"}, 0);
   if (m.shared_experts == 0 && m.expert_ffn > 0) m.shared_experts = shared_width / m.expert_ffn;
@@ -126,16 +144,76 @@ void read_attention(Reader& in, ModelSpec& m) {
   m.head_dim = in.integer({"head_dim"}, m.heads > 0 ? m.hidden / m.heads : 0);
 }
 
-/// Kinds of layers that keep something else than the keys and values of each token, by the keys
-/// they bring along, and routing that differs from layer to layer.
+/// Kinds of layers that keep something else than the keys and values of each token, or not for all
+/// heads or layers alike, by the keys they bring along.
+struct OtherLayers {
+  const char* prefix;
+  const char* what;
+};
+constexpr std::array<OtherLayers, 14> kOtherLayers = {{
+    {"linear_", "linear attention"},
+    {"mamba_", "state-space layers"},
+    {"ssm_", "state-space layers"},
+    {"index_topk", "sparse attention"},
+    {"sparse_", "sparse attention"},
+    {"use_sparse_attention", "sparse attention"},
+    {"compress_ratios", "compressed keys and values"},
+    {"swa_", "windowed layers with heads of their own"},
+    {"hybrid_layer_pattern", "layers of several kinds"},
+    {"global_head_dim", "layers with heads of another size"},
+    {"num_global_key_value_heads", "layers with heads of their own"},
+    {"num_kv_shared_layers", "layers that share their keys and values"},
+    {"cla_share_factor", "layers that share their keys and values"},
+    {"block_configs", "layers that differ from one another"},
+}};
+
+/// Keys about attention or the cache that change neither bytes nor operations as they are
+/// simulated.
+constexpr std::array<const char*, 22> kHarmlessKeys = {"num_attention_heads",
+                                                       "attention_bias",
+                                                       "attention_dropout",
+                                                       "attention_out_bias",
+                                                       "attention_head_dim",
+                                                       "attention_probs",
+                                                       "attention_multiplier",
+                                                       "attention_value_scale",
+                                                       "attention_output_gate",
+                                                       "attention_chunk_size",
+                                                       "attn_output_gate",
+                                                       "attn_logit_softcapping",
+                                                       "attn_scale",
+                                                       "attn_temperature",
+                                                       "attn_pdrop",
+                                                       "add_",
+                                                       "cross_attention_",
+                                                       "output_attentions",
+                                                       "sliding_window",
+                                                       "use_",
+                                                       "max_window_layers",
+                                                       "kv_lora_rank"};
+
+/// A key that may be about another kind of attention or of cache, and that nobody here knows.
+bool is_unknown_attention(std::string_view key) {
+  constexpr std::array<std::string_view, 6> kParts = {"attn", "attention", "window",
+                                                      "kv_",  "cache",     "sparse"};
+  return std::any_of(kParts.begin(), kParts.end(),
+                     [key](std::string_view p) { return key.find(p) != std::string_view::npos; }) &&
+         std::none_of(kHarmlessKeys.begin(), kHarmlessKeys.end(),
+                      [key](std::string_view k) { return key.starts_with(k); });
+}
+
+/// Routing that differs from layer to layer is refused, too.
 void refuse_other_layers(Reader& in) {
   constexpr const char* kHint = "write the model as a catalogue entry of what comes closest";
-  for (const auto& [prefix, what] :
-       {std::pair{"linear_", "linear attention"}, std::pair{"mamba_", "state-space layers"},
-        std::pair{"ssm_", "state-space layers"}, std::pair{"index_topk", "sparse attention"}})
-    if (const std::string key = in.first_with(prefix); !key.empty())
-      in.out().error({}, key, "stands for " + std::string(what) + ", which is not simulated",
+  for (const OtherLayers& other : kOtherLayers)
+    if (const std::string key = in.first_with(other.prefix); !key.empty())
+      in.out().error({}, key, "stands for " + std::string(other.what) + ", which is not simulated",
                      kHint);
+  if (!in.out().has_errors())
+    for (const std::string& key : in.own_numbers())
+      if (is_unknown_attention(key))
+        in.out().warning(
+            {}, key, "is not known here and changes nothing: it may be about another attention");
   for (const std::string& kind : in.list("layer_types"))
     if (kind != "full_attention" && kind != "sliding_attention" && kind != "chunked_attention") {
       in.out().error({}, "layer_types", "has layers that are not simulated (got \"" + kind + "\")",

@@ -122,8 +122,19 @@ void set_windows(EngineRules& rules, const models::ModelSpec& model, bool hybrid
   rules.window_tokens = model.sliding_window;
 }
 
-std::string suggestion(const std::string& name) {
-  return name.empty() ? std::string("see `routesim list`") : "did you mean `" + name + "`?";
+std::string suggestion(const std::string& name, const std::string& otherwise) {
+  return name.empty() ? otherwise : "did you mean `" + name + "`?";
+}
+
+/// An unknown model is misspelled, of a family whose layers are not simulated, or new.
+std::pair<std::string, std::string> unknown_model(const models::Catalogue& catalogue,
+                                                  const std::string& name) {
+  if (const std::string_view part = models::unsimulated_part(name); !part.empty())
+    return {"has " + std::string(part) + ", which is not simulated (got " + name + ")",
+            "write the model as a catalogue entry of what comes closest"};
+  return {"unknown model (got " + name + ")",
+          suggestion(catalogue.suggest_model(name),
+                     "see `routesim list models`, or give the path of the model's config.json")};
 }
 
 std::optional<models::KvDtype> Resolver::kv_dtype(const PoolConfig& c, const std::string& path) {
@@ -158,11 +169,18 @@ std::optional<Resolver::Named> Resolver::named(const PoolConfig& c, const std::s
   out.gpu = inputs_.catalogue.find_accelerator(c.accelerator);
   if (out.gpu == nullptr)
     error(path + ".accelerator", "unknown accelerator (got " + c.accelerator + ")",
-          suggestion(inputs_.catalogue.suggest_accelerator(c.accelerator)));
+          suggestion(inputs_.catalogue.suggest_accelerator(c.accelerator),
+                     "see `routesim list accelerators`"));
   out.model = inputs_.catalogue.find_model(c.model);
-  if (out.model == nullptr)
-    error(path + ".model", "unknown model (got " + c.model + ")",
-          suggestion(inputs_.catalogue.suggest_model(c.model)));
+  if (out.model == nullptr) {
+    const auto [message, hint] = unknown_model(inputs_.catalogue, c.model);
+    error(path + ".model", message, hint);
+  } else if (inputs_.catalogue.is_fine_tune(c.model)) {
+    diagnostics_.warning(
+        inputs_.where, path + ".model",
+        "is taken for " + out.model->name + ", which its name holds (got " + c.model + ")",
+        "give the path of its config.json if its layers differ");
+  }
   const std::optional<models::KvDtype> dtype = kv_dtype(c, path);
   if (c.latency_model != "auto" && c.latency_model != "roofline")
     error(path + ".latency_model", "must be auto or roofline (got " + c.latency_model + ")");

@@ -127,6 +127,36 @@ TEST_F(GuidellmFiles, FlatFilesOfEarlierReleases) {
   EXPECT_EQ(names(), "synchronous throughput constant constant constant ");
 }
 
+// As vllm-project/guidellm ships its own scenarios (concurrent-512-2ki-norm.json).
+TEST_F(GuidellmFiles, KeysMayHaveHyphens) {
+  const Config c = load(
+      "description: a closed loop\nprofile: concurrent\nrequest-type: text_completions\n"
+      "data: {prompt-tokens: 400, prompt-tokens-stdev: 40, output-tokens: 80}\n"
+      "rate: [2, 6]\nmax-seconds: 30\n");
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(c.profile.streams, (std::vector<std::int64_t>{2, 6}));
+  EXPECT_EQ(c.max_seconds, std::vector<double>{30});
+  EXPECT_EQ(c.data.prompt.stdev, 40);
+  EXPECT_FALSE(c.chat);
+  EXPECT_EQ(keys().at("description"), "no effect");
+  EXPECT_EQ(keys().at("max_seconds"), "used");
+}
+
+// llm-d/llm-d-benchmark, run-only form.
+TEST_F(GuidellmFiles, TheWorkloadOfABenchmarkTemplate) {
+  const std::string head =
+      "endpoint: {model: Qwen/Qwen3-8B, base_url: http://gateway}\nharness: {name: guidellm}\n"
+      "workload:\n";
+  const std::string rates =
+      "    profile: constant\n    rate: [1, 3]\n    max_seconds: 30\n"
+      "    data: {prompt_tokens: 300, output_tokens: 60}\n";
+  const Config c = load(head + "  small:\n" + rates);
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(c.profile.rate, (std::vector<double>{1, 3}));
+  (void)load(head + "  small:\n" + rates + "  large:\n" + rates);
+  EXPECT_NE(said.find("is a second workload in the file: small, large"), std::string::npos) << said;
+}
+
 TEST_F(GuidellmFiles, TheirOwnSettingsMayStandInTheScenario) {
   const std::string file =
       write("s.yaml",

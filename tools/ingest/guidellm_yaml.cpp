@@ -21,6 +21,7 @@ constexpr std::string_view kDraws = "random numbers are keyed by the run's seed"
 
 constexpr std::array kRules = {
     KeyRule{"metadata.**", Fate::kNoEffect, kReports},
+    KeyRule{"description", Fate::kNoEffect, kReports},
     KeyRule{"metrics.**", Fate::kNoEffect, kReports},
     KeyRule{"outputs.**", Fate::kNoEffect, kReports},
     KeyRule{"profile.warmup.**", Fate::kNotModelled, "all requests of a strategy are reported"},
@@ -48,6 +49,17 @@ constexpr KeyTable kTable = {
     .rules = kRules};
 
 constexpr std::string_view kRoot = "workload.guidellm";
+
+/// GuideLLM takes each key with hyphens, too, and its own scenarios write them so.
+Ptr underscored(const Ptr& node) {
+  if (!node->is_map()) return node;
+  std::vector<Member> members = node->members();
+  for (Member& member : members) {
+    std::replace(member.key.begin(), member.key.end(), '-', '_');
+    if (member.key != "metadata") member.value = underscored(member.value);
+  }
+  return ConfigNode::make_map(std::move(members), node->where());
+}
 
 Ptr list_of(const Ptr& value) {
   return value->is_sequence() ? value : ConfigNode::make_sequence({value}, value->where());
@@ -240,8 +252,9 @@ class Settings {
 
 const KeyTable& guidellm_keys() { return kTable; }
 
-Ptr guidellm_settings(const Ptr& scenario, Diagnostics& diagnostics) {
-  if (!scenario->is_map()) return scenario;
+Ptr guidellm_settings(const Ptr& given, Diagnostics& diagnostics) {
+  if (!given->is_map()) return given;
+  const Ptr scenario = underscored(given);
   const ConfigNode* spec = scenario->child("spec");
   if (spec != nullptr && !spec->is_map()) return scenario;
   Settings settings(scenario->where(), diagnostics);

@@ -299,12 +299,13 @@ Ptr document_in_objects(const Ptr& root, const std::string& path, Diagnostics& d
 
 /// The document among the `workload` of llm-d's benchmark templates, by their names; null when
 /// there is none, or, with an error, more than one.
+template <class IsOne>
 Ptr document_among_workloads(const ConfigNode& workloads, const std::string& path,
-                             Diagnostics& diagnostics) {
+                             const IsOne& is_one, Diagnostics& diagnostics) {
   Ptr found;
   std::string names;
   for (const ConfigNode::Member& member : workloads.members()) {
-    if (!is_document(*member.value)) continue;
+    if (!is_one(*member.value)) continue;
     names += (names.empty() ? "" : ", ") + printable(member.key);
     if (found != nullptr) {
       diagnostics.error(member.key_where, path, "is a second workload in the file: " + names,
@@ -325,13 +326,27 @@ Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostic
   if (root->find("data") != nullptr) return root;
   if (has_map(*root, "workload")) {
     Diagnostics several;
-    const Ptr found = document_among_workloads(*root->find("workload")->value, path, several);
+    const Ptr found =
+        document_among_workloads(*root->find("workload")->value, path, is_document, several);
     append(diagnostics, several);
     if (found != nullptr || several.has_errors()) return found;
   }
   // The values of the tool's own Helm chart hold the document; the rest is about the job.
   const ConfigNode::Member* config = root->find("config");
   return config != nullptr && config->value->is_map() ? config->value : root;
+}
+
+Ptr workload_of_harness(const Ptr& root, std::string_view harness, const std::string& path,
+                        Diagnostics& diagnostics) {
+  if (!root->is_map() || !has_map(*root, "harness") || !has_map(*root, "workload")) return root;
+  const ConfigNode* name = root->find("harness")->value->child("name");
+  if (name == nullptr || name->text() != harness) return root;
+  const auto is_map = [](const ConfigNode& node) { return node.is_map(); };
+  const Ptr found =
+      document_among_workloads(*root->find("workload")->value, path, is_map, diagnostics);
+  if (found == nullptr) return root;
+  note_keys(*root, path, kWrapperTable, found.get(), diagnostics);
+  return found;
 }
 
 Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }

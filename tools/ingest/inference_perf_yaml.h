@@ -18,6 +18,12 @@ inline constexpr std::string_view kInferencePerfFormat = "inference-perf";
 ConfigNode::Ptr inference_perf_document(const ConfigNode::Ptr& root, const std::string& path,
                                         Diagnostics& diagnostics);
 
+/// The only map below `workload` of llm-d's benchmark templates in their run-only form, whose
+/// `harness.name` is this one; `root` itself where it is no such file, and where `workload` holds
+/// several, with an error at `path`.
+ConfigNode::Ptr workload_of_harness(const ConfigNode::Ptr& root, std::string_view harness,
+                                    const std::string& path, Diagnostics& diagnostics);
+
 /// A bare length written as a `fixed` distribution, and a distribution's missing keys filled with
 /// inference-perf's defaults: also for other parts of a scenario that hold such distributions.
 ConfigNode::Ptr complete_lengths(const ConfigNode::Ptr& node);

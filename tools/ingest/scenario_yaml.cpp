@@ -178,23 +178,30 @@ Ptr complete_expectations(const Ptr& list) {
   return ConfigNode::make_sequence(std::move(items), list->where());
 }
 
-/// The map in the file that a scalar names; an empty one after an error.
-Ptr map_in_file(const Ptr& scalar, const std::string& key, Diagnostics& diagnostics) {
+/// The map in the file that a scalar names, or the tool's part of a benchmark template there; an
+/// empty one after an error.
+Ptr map_in_file(const Ptr& scalar, const std::string& key, std::string_view harness,
+                Diagnostics& diagnostics) {
   const Document file{.path = scalar->text(), .root = scalar};
   const Ptr map = document_root(file, key, diagnostics);
-  return map != nullptr ? map : ConfigNode::make_map({}, scalar->where());
+  return map != nullptr ? workload_of_harness(map, harness, key, diagnostics)
+                        : ConfigNode::make_map({}, scalar->where());
 }
 
 /// The scenario with what load tools have as text, or in a file, in place.
 Ptr with_load_files(const Ptr& root, Diagnostics& diagnostics) {
   return change_member(root, "workload", [&](const Ptr& workload) {
     const Ptr part = change_member(workload, "guidellm", [&](const Ptr& value) {
-      return value->is_scalar() ? map_in_file(value, "workload.guidellm", diagnostics) : value;
+      return value->is_scalar()
+                 ? map_in_file(value, "workload.guidellm", "guidellm", diagnostics)
+                 : value;
     });
     return change_member(part, "vllm_bench", [&](const Ptr& value) {
       if (!value->is_scalar()) return value;
       const Ptr command = vllm_bench_command(*value, "workload.vllm_bench", diagnostics);
-      return command != nullptr ? command : map_in_file(value, "workload.vllm_bench", diagnostics);
+      return command != nullptr
+                 ? command
+                 : map_in_file(value, "workload.vllm_bench", "vllm-benchmark", diagnostics);
     });
   });
 }

@@ -76,11 +76,14 @@ LoadKind load_in(const Ptr& root) {
     return LoadKind::kInferencePerf;
   if (has_any(*root, {"total_input_tokens"}) && has_any(*root, {"total_output_tokens"}))
     return LoadKind::kBenchResult;
-  const ConfigNode* spec = root->child("spec");
-  const ConfigNode& keys = spec != nullptr && !is_kubernetes_object(*root) ? *spec : *root;
-  if (has_any(keys, {"profile", "rate_type"}) && has_any(keys, {"data", "max_requests"}))
+  const Ptr guidellm = workload_of_harness(root, "guidellm", {}, ignored);
+  const ConfigNode* spec = guidellm->child("spec");
+  const ConfigNode& keys = spec != nullptr && !is_kubernetes_object(*guidellm) ? *spec : *guidellm;
+  if (has_any(keys, {"profile", "rate_type", "rate-type"}) &&
+      has_any(keys, {"data", "max_requests", "max-requests"}))
     return LoadKind::kGuidellm;
-  if (has_any(*root, {"dataset-name", "dataset_name", "num-prompts", "num_prompts"}))
+  const Ptr bench = workload_of_harness(root, "vllm-benchmark", {}, ignored);
+  if (has_any(*bench, {"dataset-name", "dataset_name", "num-prompts", "num_prompts"}))
     return LoadKind::kVllmBench;
   return LoadKind::kNone;
 }
