@@ -159,7 +159,7 @@ void infer_era(const ConfigNode& root, EndpointPickerConfig& config,
     config.era_origin = "inferred: " + e.lower_reason;
   } else {
     config.era = Era::kAug2026;
-    config.era_origin = "default: the newest release known";
+    config.era_origin = "default: the head of August 2026; later ones differ in pulls and tiers";
   }
 }
 

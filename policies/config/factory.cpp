@@ -134,6 +134,8 @@ constexpr std::string_view kSlo = "latency-scorer and predicted-latency-producer
 constexpr std::string_view kPairs = "its pairing of prefill with decode is not modelled";
 constexpr std::string_view kEncode =
     "encoding images apart is not modelled, and disagg-profile-handler replaced it";
+/// Plugins of llm-d-router's head of autumn 2026 whose rules came after the newest era.
+constexpr std::string_view kNewer = "it is newer than 2026-autumn, the newest release simulated";
 constexpr std::string_view kTree = "filters of mid-2025; scorers replaced the decision tree";
 
 constexpr PluginRow kUnavailable[] = {
@@ -156,6 +158,13 @@ constexpr PluginRow kUnavailable[] = {
     refused("kvcache-aware-scorer", kScorerRole,
             "it is called 'precise-prefix-cache-scorer' now, and takes parameters instead of "
             "environment variables"),
+    refused("load-aware-picker", kPickerRole, kNewer),
+    refused("osl-bucket", kProducerRole, kNewer),
+    refused("kv-cache-retention", kOtherRole, kNewer),
+    refused("mrl-scorer-hub", kScorerRole, kNewer),
+    refused("accelerator-capability-aware", kFilterRole | kScorerRole, kNewer),
+    refused("header-phase-profile-handler", kProfileHandlerRole, kNewer),
+    refused("reserve-endpoint", kOtherRole, kNewer),
     refused("decision-tree-filter", kFilterRole, kTree),
     refused("low-queue-filter", kFilterRole, kTree),
     refused("least-queue-filter", kFilterRole, kTree),

@@ -4,24 +4,36 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 
+#include "base/config_node.h"
 #include "base/describe.h"
+#include "base/scalar_parse.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {
 
-enum class HoldbackDomain { kRank, kValue };
+enum class HoldbackShape { kLinear };
+
+enum class HoldbackDomain { kRank, kValue, kExplicit };
 
 enum class FairnessStrategy { kLas, kTurnPriority };
 
 }  // namespace routesim::policies
 
 template <>
+struct routesim::EnumNames<routesim::policies::HoldbackShape> {
+  static constexpr std::array<std::string_view, 1> value = {"linear"};
+};
+template <>
 struct routesim::EnumNames<routesim::policies::HoldbackDomain> {
-  static constexpr std::array<std::string_view, 2> value = {"rank", "value"};
+  static constexpr std::array<std::string_view, 3> value = {"rank", "value", "explicit"};
 };
 template <>
 struct routesim::EnumNames<routesim::policies::FairnessStrategy> {
@@ -34,16 +46,23 @@ inline constexpr std::string_view kIdlePrograms =
     "a program is forgotten after an idle hour, upstream's default";
 
 struct HoldbackParameters {
+  std::optional<HoldbackShape> shape;  ///< Upstream has the one shape.
   HoldbackDomain domain = HoldbackDomain::kRank;
-  double min_ceiling = 0;
-  double max_ceiling = 1;
+  std::optional<double> min_ceiling, max_ceiling;
+  Document ceilings;  ///< A map of priorities.
 };
 inline void describe(Describer& d, HoldbackParameters& p) {
-  field(d, {"domain", "Spread ceilings by rank or by value of the priority."}, p.domain);
-  field(d, {"minCeiling", "Saturation at which the lowest band stops.", true}, p.min_ceiling,
-        RealRange{.min = 0, .max = 1, .max_open = true});
-  field(d, {"maxCeiling", "Saturation at which the highest band stops."}, p.max_ceiling,
-        RealRange{0});
+  field(d, {"shape", "How ceilings lie between the lowest and the highest; only linear."}, p.shape);
+  field(d,
+        {"domain",
+         "Spread ceilings by rank or by value of the priority; explicit: take them from ceilings."},
+        p.domain);
+  field(d, {"minCeiling", "Saturation at which the lowest band stops; needed unless explicit."},
+        p.min_ceiling, RealRange{.min = 0, .max = 1, .max_open = true});
+  field(d, {"maxCeiling", "Saturation at which the highest band stops; 1 unless set."},
+        p.max_ceiling, RealRange{.min = 0, .max = 1, .min_open = true});
+  field(d, {"ceilings", "With domain explicit: a map from each priority to its ceiling."},
+        p.ceilings);
 }
 
 struct ProgramAwareParameters {
@@ -226,28 +245,61 @@ class StaticUsageLimit final : public UsageLimitPolicy {
 class PriorityHoldback final : public UsageLimitPolicy {
  public:
   PriorityHoldback(const HoldbackParameters& p, const PluginSpec& spec, BuildContext& context)
-      : parameters_(p) {
-    if (p.max_ceiling < p.min_ceiling)
-      context.error(spec, "maxCeiling", "must not be below minCeiling");
+      : domain_(p.domain), lowest_(p.min_ceiling.value_or(0)), highest_(p.max_ceiling.value_or(1)) {
+    const bool is_explicit = domain_ == HoldbackDomain::kExplicit;
+    if (is_explicit) read_ceilings(p.ceilings, spec, context);
+    if (is_explicit && (p.shape || p.min_ceiling || p.max_ceiling))
+      context.error(spec, "domain", "explicit takes ceilings alone, no shape and no bounds");
+    if (!is_explicit && !p.min_ceiling) context.error(spec, "minCeiling", "is missing");
+    if (!is_explicit && !p.ceilings.empty())
+      context.error(spec, "ceilings", "needs domain: explicit");
+    if (!is_explicit && lowest_ >= highest_)
+      context.error(spec, "maxCeiling", "must be above minCeiling");
   }
   void ceilings(std::span<const std::int32_t> priorities, double, std::span<double> out) override {
-    const double range = parameters_.max_ceiling - parameters_.min_ceiling;
+    const double range = highest_ - lowest_;
     const std::size_t n = priorities.size();
     for (std::size_t i = 0; i < n; ++i) {
-      if (n == 1) {
-        out[i] = parameters_.max_ceiling;
-      } else if (parameters_.domain == HoldbackDomain::kRank) {
-        out[i] =
-            parameters_.max_ceiling - static_cast<double>(i) * range / static_cast<double>(n - 1);
+      if (domain_ == HoldbackDomain::kExplicit) {
+        const auto found = ceilings_.find(priorities[i]);
+        out[i] = found == ceilings_.end() ? 0 : found->second;  // Upstream closes other bands.
+      } else if (n == 1) {
+        out[i] = highest_;
+      } else if (domain_ == HoldbackDomain::kRank) {
+        out[i] = highest_ - static_cast<double>(i) * range / static_cast<double>(n - 1);
       } else {
-        const double lowest = priorities.back(), highest = priorities.front();
-        out[i] = parameters_.min_ceiling + (priorities[i] - lowest) / (highest - lowest) * range;
+        const double first = priorities.front(), last = priorities.back();
+        out[i] = lowest_ + (priorities[i] - last) / (first - last) * range;
       }
     }
   }
 
  private:
-  HoldbackParameters parameters_;
+  void read_ceilings(const Document& given, const PluginSpec& spec, BuildContext& context) {
+    if (given.root == nullptr || !given.root->is_map() || given.root->members().empty())
+      return context.error(spec, "ceilings", "is missing, which domain explicit needs");
+    for (const ConfigNode::Member& member : given.root->members()) {
+      std::int32_t priority = 0;
+      const char* const end = member.key.data() + member.key.size();
+      const auto [stop, fault] = std::from_chars(member.key.data(), end, priority);
+      const Parsed<double> ceiling = parse_real(*member.value, {.min = 0, .max = 1});
+      if (fault != std::errc() || stop != end || !ceiling.value)
+        context.error(spec, "ceilings", "needs whole priorities and ceilings from 0 to 1");
+      else
+        ceilings_[priority] = *ceiling.value;
+    }
+    double below = 0;  // From the lowest priority up.
+    for (const auto& [priority, ceiling] : ceilings_) {
+      if (ceiling < below)
+        context.error(spec, "ceilings",
+                      "must not fall with the priority (" + std::to_string(priority) + ")");
+      below = ceiling;
+    }
+  }
+
+  HoldbackDomain domain_;
+  double lowest_, highest_;
+  std::map<std::int32_t, double> ceilings_;
 };
 
 /// soft-reflective-ceiling-policy: lower bands are let through less and less often.

@@ -247,6 +247,43 @@ TEST(FlowControl, HoldsBackLowBandsEarlier) {
   EXPECT_EQ(f.drain(), std::vector<std::uint64_t>{1});
 }
 
+// llm-d-router usagelimits/priorityholdback/config.go: shape and the explicit domain came later.
+TEST(FlowControl, HoldbackTakesAShapeOrEachCeiling) {
+  const auto ceilings = [](const std::string& parameters, std::vector<std::int32_t> priorities) {
+    Flow f("flowControl:\n  usageLimitPolicyPluginRef: hold\n",
+           "- name: hold\n  type: priority-holdback-policy\n  parameters: " + parameters + "\n");
+    auto* policy = dynamic_cast<UsageLimitPolicy*>(f.scheduler->plugin("hold"));
+    std::vector<double> out(priorities.size());
+    policy->ceilings(priorities, 0.5, out);
+    return out;
+  };
+  EXPECT_EQ(ceilings("{shape: linear, minCeiling: 0.5, maxCeiling: 0.9}", {3, 1}),
+            (std::vector<double>{0.9, 0.5}));
+  const std::string given = "{domain: explicit, ceilings: {10: 1, 0: 0.75, -5: 0.25}}";
+  EXPECT_EQ(ceilings(given, {10, 5, 0, -5}), (std::vector<double>{1, 0, 0.75, 0.25}));
+  EXPECT_EQ(ceilings(given, {0}), std::vector<double>{0.75}) << "no bypass for a single band";
+}
+
+TEST(FlowControl, HoldbackRefusesWhatUpstreamRefuses) {
+  for (const char* parameters :
+       {"{}", "{shape: step, minCeiling: 0.5}", "{minCeiling: 0.9, maxCeiling: 0.9}",
+        "{domain: explicit}", "{domain: explicit, minCeiling: 0.5, ceilings: {1: 0.5}}",
+        "{domain: explicit, ceilings: {high: 0.5}}", "{domain: explicit, ceilings: {1: 1.5}}",
+        "{domain: explicit, ceilings: {1: 0.5, 0: 0.75}}", "{minCeiling: 0.5, ceilings: {1: 1}}"})
+  {
+    Diagnostics found;
+    const auto config = load_text(
+        document("- type: queue-scorer\n- name: hold\n  type: priority-holdback-policy\n"
+                 "  parameters: " +
+                     std::string(parameters) + "\n",
+                 "  - pluginRef: queue-scorer\n") +
+            "featureGates: [flowControl]\nflowControl: {usageLimitPolicyPluginRef: hold}\n",
+        found);
+    if (config) EXPECT_EQ(make_scheduler(*config, SchedulerOptions(), found), nullptr);
+    EXPECT_TRUE(found.has_errors()) << parameters;
+  }
+}
+
 TEST(FlowControl, SoftCeilingLetsLowBandsThroughNowAndThen) {
   Flow f("flowControl:\n  usageLimitPolicyPluginRef: soft\n",
          "- name: soft\n  type: soft-reflective-ceiling-policy\n");

@@ -407,7 +407,8 @@ TEST_F(LedgerFiles, UndatedRouterDocumentsAreDatedAloud) {
   const std::string scenario = base() + "routing: {endpoint_picker: e.yaml";
   EXPECT_EQ(check("s.yaml", scenario + "}\n").notes,
             std::vector<std::string>{"the router of default is taken for release 2026-08 (default: "
-                                     "the newest release known); routing.era says otherwise"});
+                                     "the head of August 2026; later ones differ in pulls and "
+                                     "tiers); routing.era says otherwise"});
   EXPECT_EQ(check("s.yaml", scenario + ", era: v0.7.0}\n").notes, std::vector<std::string>{});
   EXPECT_EQ(check("s.yaml", scenario + ", balancer: least-load}\n").notes,
             std::vector<std::string>{});
