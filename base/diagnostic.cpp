@@ -10,9 +10,15 @@ namespace routesim {
 
 namespace {
 
-/// Our own messages may have several lines.
+/// Our own messages may have several lines. The later ones are indented: a name with a line break
+/// in it cannot pass for another error.
 std::string part(const std::string& text) {
-  return escaped(shortened(text, kLongestMessage), "\n");
+  std::string out;
+  for (const char c : escaped(shortened(text, kLongestMessage), "\n")) {
+    if (!out.empty() && out.back() == '\n' && c != ' ') out += "  ";
+    out += c;
+  }
+  return out;
 }
 
 }  // namespace

@@ -11,6 +11,18 @@ bool is_c1(std::string_view text, std::size_t i) {
   return text[i] == '\xC2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
 }
 
+/// Bytes of the character at `i` that turns the direction of a line, or breaks it, though it is no
+/// control of ASCII (U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069); 0 for another.
+std::size_t directing_length(std::string_view text, std::size_t i) {
+  if (text.substr(i, 2) == "\xD8\x9C") return 2;
+  const std::string_view start = text.substr(i, 2);
+  if (i + 2 >= text.size() || (start != "\xE2\x80" && start != "\xE2\x81")) return 0;
+  const auto last = static_cast<unsigned char>(text[i + 2]);
+  const bool directs = start == "\xE2\x81" ? last >= 0xA6 && last <= 0xA9
+                                           : last == 0x8E || last == 0x8F || (last >= 0xA8 && last <= 0xAE);
+  return directs ? 3 : 0;
+}
+
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -28,12 +40,14 @@ std::string escaped(std::string_view text, std::string_view keep) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
   out.reserve(text.size());
+  std::size_t directed = 0;  // The end of the last character that directs the line.
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
+    if (const std::size_t length = directing_length(text, i); length > 0) directed = i + length;
     // C0 controls, DEL, and the C1 controls, which UTF-8 writes as C2 80 .. C2 9F.
     const bool c1 = is_c1(text, i) || (i > 0 && is_c1(text, i - 1));
-    const bool control = byte < 0x20 || byte == 0x7F || c1;
+    const bool control = byte < 0x20 || byte == 0x7F || c1 || i < directed;
     if (!control || keep.find(c) != std::string_view::npos) {
       out += c;
     } else if (c == '\n') {

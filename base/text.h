@@ -12,7 +12,8 @@ namespace routesim {
 inline constexpr std::size_t kLongestMessage = 2000;
 
 /// Control characters as `\x1b` (line breaks as `\n`, tabs as `\t`), except those in `keep`: an
-/// input must not be able to drive the terminal. C1 controls in UTF-8 count, too.
+/// input must not be able to drive the terminal. C1 controls in UTF-8 count, too, and what turns
+/// the direction of a line.
 std::string escaped(std::string_view text, std::string_view keep = {});
 
 /// At most `max_bytes` of the text's begin, cut behind a whole UTF-8 character.

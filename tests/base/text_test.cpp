@@ -12,6 +12,9 @@ using namespace std::string_literals;
 TEST(Text, ControlCharactersAreEscapedUnlessKept) {
   EXPECT_EQ(escaped("a\x1b[31m\0\n\t\x7f"s), R"(a\x1b[31m\x00\n\t\x7f)");
   EXPECT_EQ(escaped("a\n\tb", "\n"), "a\n\\tb");
+  // Characters that turn or break a line: U+202E, U+2066, U+2028 and U+061C; U+20AC does not.
+  EXPECT_EQ(escaped("\xE2\x80\xAE \xE2\x81\xA6 \xE2\x80\xA8 \xD8\x9C \xE2\x82\xAC"),
+            "\\xe2\\x80\\xae \\xe2\\x81\\xa6 \\xe2\\x80\\xa8 \\xd8\\x9c \xE2\x82\xAC");
   // U+009B starts a control sequence in terminals that know eight-bit controls; U+00E9 is a letter.
   EXPECT_EQ(escaped("\xC2\x9B \xC3\xA9"), "\\xc2\\x9b \xC3\xA9");
 }

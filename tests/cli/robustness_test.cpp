@@ -24,21 +24,25 @@ std::vector<std::string> leftovers(const fs::path& folder) {
   return names;
 }
 
-TEST_F(Robustness, BothSignalsEndARunWithMarkedPartialResultsInEveryFormat) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+TEST_F(Robustness, SignalsEndARunWithMarkedPartialResultsInEveryFormat) {
+  ::signal(SIGHUP, SIG_DFL);  // nohup may run the tests.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string json = (folder_ / "out.json").string();
     const std::string csv = (folder_ / "out.csv").string();
     for (const std::string& complete : {json, csv}) std::ofstream(complete) << "complete";
     const std::string out = (folder_ / "stdout").string();
     const std::string err = (folder_ / "stderr").string();
     const pid_t child = start({"run", tiny(50'000'000), "--progress", "never", "-o", "json=" + json,
-                               "-o", "csv=" + csv, "-o", "table"},
+                               "-o", "csv=" + csv, "-o", "table", "-o",
+                               "vllm-bench=" + (folder_ / "bench").string()},
                               out, err);
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
     ::kill(child, signal);
     EXPECT_EQ(wait_for(child), 130);
     EXPECT_NE(slurp(err).find("interrupted, the results are partial"), std::string::npos);
     for (const std::string& complete : {json, csv}) EXPECT_EQ(slurp(complete), "complete");
+    EXPECT_FALSE(fs::exists(folder_ / "bench")) << "the folder of complete results";
+    EXPECT_TRUE(fs::exists(folder_ / "bench.partial"));
     const auto parsed = nlohmann::json::parse(slurp(json + ".partial"));
     EXPECT_EQ(parsed["interrupted"], true);
     EXPECT_EQ(parsed["variants"].size(), 1U) << "the second variant never began";
@@ -390,6 +394,45 @@ TEST_F(Robustness, AnOldFileStaysWhenTheNewOneCannotBeWritten) {
   EXPECT_EQ(wait_for(child), 2);
   EXPECT_EQ(slurp(old), "old\n");
   EXPECT_TRUE(leftovers(folder_).empty());
+}
+
+TEST_F(Robustness, AFolderAppearsCompleteOrNotAtAll) {
+  const std::string scenario = tiny();
+  const std::string result = (folder_ / "result.json").string();
+  ASSERT_EQ(run({"run", scenario, "-q", "-o", "json=" + result}).code, 0);
+  fs::create_directory(folder_ / "old");
+  write("old/kept.txt", "kept");
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  // As on a full disk, a write fails in the middle of a file; the signal for it ends nothing.
+  const struct rlimit small = {.rlim_cur = 512, .rlim_max = before.rlim_max};
+  for (const std::string name : {"new/below", "old"}) {
+    const std::string target = (folder_ / name).string();
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"run", scenario, "-q", "-o", "inference-perf=" + target},
+          {"report", result, "--export", target}}) {
+      ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+      const pid_t child = start(arguments, "/dev/null", "/dev/null");
+      ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+      EXPECT_EQ(wait_for(child), 2) << arguments.front();
+    }
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+  const auto old = fs::directory_iterator(folder_ / "old");
+  EXPECT_EQ(std::distance(fs::begin(old), fs::end(old)), 1) << "only what stood there";
+  EXPECT_EQ(run({"report", result, "--export", (folder_ / "new/below").string()}).code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "new/below/summary.csv"));
+  EXPECT_TRUE(leftovers(folder_ / "new/below").empty());
+}
+
+TEST_F(Robustness, NoNameForgesAnError) {
+  const std::string path = (folder_ / "x\ny.yaml:1:1: error: forged").string();
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"check", path}, {"run", path}, {"report", path, "-o", "-"}}) {
+    const Result r = run(arguments);
+    EXPECT_EQ(r.code, 2);
+    EXPECT_EQ(r.err.find("\ny.yaml"), std::string::npos) << r.err;
+  }
 }
 
 TEST_F(Robustness, FailedRequestsAreExplained) {

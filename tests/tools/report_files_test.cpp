@@ -72,7 +72,7 @@ Report three_requests() {
 
 std::map<std::string, json> files(FileFormat format) {
   std::map<std::string, json> out;
-  for (const ReportFile& f : report_files(three_requests(), format))
+  for (const FolderFile& f : report_files(three_requests(), format))
     out[f.name] = json::parse(f.text);
   return out;
 }
@@ -130,7 +130,7 @@ TEST(ReportFiles, LifecycleFilesHaveThePercentilesTheirConfigLists) {
                      .scenario.workload.load.emplace<workloads::inference_perf::Workload>()
                      .config.emplace();
   config.report.request_lifecycle.percentiles = {50, 99.99, 12.5, 50};
-  for (const ReportFile& f : report_files(r, FileFormat::kInferencePerf)) {
+  for (const FolderFile& f : report_files(r, FileFormat::kInferencePerf)) {
     const json ttft = json::parse(f.text)["successes"]["latency"]["time_to_first_token"];
     EXPECT_EQ(ttft.size(), 6U) << ttft;
     EXPECT_EQ(ttft["median"], 2.0);
@@ -160,10 +160,10 @@ TEST(ReportFiles, CountTheStagesOfTheLoadOnly) {
   warm_up.info.is_preparation = false;
   std::vector<sim::StageResult>& stages = r.variants[0].result.stages;
   stages = {test, warm_up, stages[0]};
-  const std::vector<ReportFile> perf = report_files(r, FileFormat::kInferencePerf);
+  const std::vector<FolderFile> perf = report_files(r, FileFormat::kInferencePerf);
   ASSERT_EQ(perf.size(), 3U) << "two stages and the summary";
   EXPECT_EQ(perf[1].name, "a%20b%2Fc/stage_1_lifecycle_metrics.json");
-  const std::vector<ReportFile> vllm = report_files(r, FileFormat::kVllmBench);
+  const std::vector<FolderFile> vllm = report_files(r, FileFormat::kVllmBench);
   ASSERT_EQ(vllm.size(), 1U);
   EXPECT_EQ(vllm[0].name, "a%20b%2Fc/stage_1.json");
 }

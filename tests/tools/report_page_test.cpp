@@ -362,7 +362,7 @@ TEST(ReportPage, ExportsEveryNumberItShows) {
   const PageData data =
       read_results({{"r.json", render_json(report())}, {"s.jsonl", sweep_lines()}}, diagnostics);
   std::map<std::string, std::string> files;
-  for (const ExportFile& file : export_tables(data)) files[file.name] = file.content;
+  for (const FolderFile& file : export_tables(data)) files[file.name] = file.text;
   for (const char* name : {"summary.csv", "stages.csv", "quantiles.csv", "servers.csv", "sweep.csv",
                            "summary.jsonl", "sweep.jsonl"})
     EXPECT_TRUE(files.contains(name)) << name;
@@ -387,7 +387,7 @@ TEST(ReportPage, ExportsCurvesThatStandOnTheirOwn) {
   Diagnostics diagnostics;
   const PageData one = read_results({{"r.json", render_json(report())}}, diagnostics);
   std::map<std::string, std::string> files;
-  for (const ExportFile& file : export_charts(one)) files[file.name] = file.content;
+  for (const FolderFile& file : export_charts(one)) files[file.name] = file.text;
   ASSERT_TRUE(files.contains("ttft.mean.svg"));
   for (const auto& [name, svg] : files) {
     SCOPED_TRACE(name);

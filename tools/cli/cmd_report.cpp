@@ -1,6 +1,4 @@
 // routesim report: results made a page, or tables.
-#include <filesystem>
-
 #include "base/config_node.h"
 #include "base/text.h"
 #include "tools/cli/cli.h"
@@ -21,20 +19,9 @@ constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
 
 /// Every table and curve of the page as files in `folder`, which is made if need be.
 bool write_export(const PageData& data, const std::string& folder, Console& console) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    console.complain("routesim: cannot make " + printable(folder, 200) + ": " + error.message() +
-                     "\n");
-    return false;
-  }
-  bool ok = true;
-  std::vector<ExportFile> files = export_tables(data);
-  for (ExportFile& chart : export_charts(data)) files.push_back(std::move(chart));
-  for (const ExportFile& file : files)
-    ok = write_text((std::filesystem::path(folder) / file.name).string(), file.content, console) &&
-         ok;
-  return ok;
+  std::vector<FolderFile> files = export_tables(data);
+  for (FolderFile& chart : export_charts(data)) files.push_back(std::move(chart));
+  return finish_file(folder, write_folder(folder, files), console);
 }
 
 /// What changed from the first of two results of `run` to the second, as JSON; nothing when they

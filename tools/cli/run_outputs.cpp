@@ -79,19 +79,6 @@ std::string partial_folder(const std::string& folder) {
   return (code ? folder : path.string()) + ".partial";
 }
 
-/// Writes the files of one folder format; false after one could not be written.
-bool write_folder(const Report& report, FileFormat format, const std::string& folder,
-                  Console& console) {
-  for (const ReportFile& file : report_files(report, format)) {
-    const fs::path path = fs::path(folder) / file.name;
-    std::error_code code;
-    fs::create_directories(path.parent_path(), code);
-    const std::string error = code ? code.message() : write_file(path.string(), file.text);
-    if (!finish_file(path.string(), error, console)) return false;
-  }
-  return true;
-}
-
 /// Whether a file that write_folder() makes may be this input, or stand in it: folder/VARIANT/FILE.
 bool may_replace(const std::string& folder, const std::string& input) {
   std::error_code code;
@@ -112,10 +99,7 @@ bool check_folder(const std::string& folder, std::span<const std::string> inputs
                      printable(input, 200) + "\n");
     return false;
   }
-  std::error_code code;
-  fs::create_directories(folder, code);
-  const std::string probe = (fs::path(folder) / "report").string();
-  return finish_file(folder, code ? code.message() : why_not_writable(probe), console);
+  return finish_file(folder, why_no_folder(folder), console);
 }
 
 }  // namespace
@@ -183,8 +167,10 @@ bool write_run_outputs(const Report& report, const TraceRecorder& trace,
   bool ok = batch.close(console);
   for (const Output& output : outputs)
     if (const auto files = format_of(output.format).files; ok && files)
-      ok = write_folder(report, *files, partial ? partial_folder(output.path) : output.path,
-                        console);
+    {
+      const std::string folder = partial ? partial_folder(output.path) : output.path;
+      ok = finish_file(folder, write_folder(folder, report_files(report, *files)), console);
+    }
   ok = ok && batch.finish(console);
   if (trace.dropped() > 0)
     console.complain("routesim: the trace is capped: " + std::to_string(trace.dropped()) +

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "base/text.h"
 #include "policies/config/document.h"
 #include "tools/ingest/kubernetes_file.h"
 
@@ -22,26 +23,27 @@ bool read_text_file(const std::string& path, const SourceLocation& asked_from,
     diagnostics.error(asked_from, key_path, why, hint);
     return false;
   };
+  const std::string shown = printable(path, 200);
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0)
-    return fail("cannot open " + path + ": " + std::strerror(errno),
+    return fail("cannot open " + shown + ": " + std::strerror(errno),
                 key_path.empty() ? "" : "paths inside a file are relative to that file");
-  if (S_ISDIR(info.st_mode)) return fail("cannot read " + path + ": it is a directory", "");
+  if (S_ISDIR(info.st_mode)) return fail("cannot read " + shown + ": it is a directory", "");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);
-  if (file == nullptr) return fail("cannot open " + path + ": " + std::strerror(errno), "");
+  if (file == nullptr) return fail("cannot open " + shown + ": " + std::strerror(errno), "");
   text.clear();
   std::string chunk(1U << 16, '\0');
   while (true) {
     const std::size_t n = std::fread(chunk.data(), 1, chunk.size(), file.get());
     text.append(chunk, 0, n);
     if (text.size() > max_bytes)
-      return fail(path + " is larger than the limit of " + std::to_string(max_bytes >> 20) + " MiB",
+      return fail(shown + " is larger than the limit of " + std::to_string(max_bytes >> 20) + " MiB",
                   "");
     if (n < chunk.size()) break;
   }
   if (std::ferror(file.get()) != 0)
-    return fail("cannot read " + path + ": " + std::strerror(errno), "");
+    return fail("cannot read " + shown + ": " + std::strerror(errno), "");
   return true;
 }
 
@@ -186,7 +188,8 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
     return wanted != FileKind::kTune || holds_any(root, {"demand", "prices"});
   };
   if (!is_clear() || given == find(wanted)) return true;
-  std::string hint = std::string("routesim ") + given->command + " " + root.where().file;
+  std::string hint = std::string("routesim ") + given->command + " " +
+                     printable(root.where().file, 200);
   if (const std::string key = given->key; !key.empty())
     hint += "; in a scenario, the key is " + key;
   if (given->kind == FileKind::kResult && given != &kMeasurement) hint += " --output PAGE.html";

@@ -8,6 +8,7 @@
 
 #include "tools/render/numbers.h"
 #include "tools/render/page_data.h"
+#include "tools/results/output_file.h"
 #include "tools/results/report.h"
 
 namespace routesim::tools {
@@ -67,19 +68,13 @@ std::string change_note(const Datum* from, const Datum* to, const Shown& shown);
 std::string series_heading(std::size_t colour, const std::string& name,
                            const std::string& note = {});
 
-/// One file of an export.
-struct ExportFile {
-  std::string name;  ///< `summary.csv`, ...
-  std::string content;
-};
-
 /// Tables in base units (seconds, tokens, ratios), one number per row, as CSV (RFC 4180) and the
 /// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs,
 /// `sweep` of sweeps and `plan` of plans. Tables without rows are left out.
-std::vector<ExportFile> export_tables(const PageData& data);
+std::vector<FolderFile> export_tables(const PageData& data);
 
 /// The curves over the load of each run as SVG files, `ttft.mean.svg`; of several runs with their
 /// numbers, `2-ttft.mean.svg`.
-std::vector<ExportFile> export_charts(const PageData& data);
+std::vector<FolderFile> export_charts(const PageData& data);
 
 }  // namespace routesim::tools

@@ -54,10 +54,10 @@ class Table {
     lines_.append(json.end_object().str()).append("\n");
   }
 
-  void put(std::vector<ExportFile>& files) const {
+  void put(std::vector<FolderFile>& files) const {
     if (lines_.empty()) return;
-    files.push_back({.name = name_ + ".csv", .content = csv_});
-    files.push_back({.name = name_ + ".jsonl", .content = lines_});
+    files.push_back({.name = name_ + ".csv", .text = csv_});
+    files.push_back({.name = name_ + ".jsonl", .text = lines_});
   }
 
  private:
@@ -93,7 +93,7 @@ void add_series(Table& table, const PageRun& run, const VariantView& variant) {
                    cell(variant.series_time_s[i]), cell(key), cell(values[i])});
 }
 
-void export_runs(const PageData& data, std::vector<ExportFile>& files) {
+void export_runs(const PageData& data, std::vector<FolderFile>& files) {
   const std::vector<std::string> stage_columns = {"scenario",    "variant",  "stage",   "rate",
                                                   "concurrency", "reported", "metric",  "value",
                                                   "low",         "high",     "measured"};
@@ -119,7 +119,7 @@ void export_runs(const PageData& data, std::vector<ExportFile>& files) {
   for (const Table* table : {&summary, &stages, &quantiles, &servers, &series}) table->put(files);
 }
 
-void export_sweeps(const PageData& data, std::vector<ExportFile>& files) {
+void export_sweeps(const PageData& data, std::vector<FolderFile>& files) {
   for (std::size_t i = 0; i < data.sweeps.size(); ++i) {
     const PageSweep& sweep = data.sweeps[i];
     std::vector<std::string> columns = {"sweep", "variant"};
@@ -138,7 +138,7 @@ void export_sweeps(const PageData& data, std::vector<ExportFile>& files) {
   }
 }
 
-void export_plans(const PageData& data, std::vector<ExportFile>& files) {
+void export_plans(const PageData& data, std::vector<FolderFile>& files) {
   Table table("plan", {"plan", "hardware", "policy", "fleet", "metric", "value"});
   for (const PagePlan& plan : data.plans) {
     for (const PagePlan::Choice& choice : plan.plans)
@@ -248,20 +248,20 @@ std::string svg_file(const LineChart& chart) {
 
 }  // namespace
 
-std::vector<ExportFile> export_tables(const PageData& data) {
-  std::vector<ExportFile> files;
+std::vector<FolderFile> export_tables(const PageData& data) {
+  std::vector<FolderFile> files;
   export_runs(data, files);
   export_sweeps(data, files);
   export_plans(data, files);
   return files;
 }
 
-std::vector<ExportFile> export_charts(const PageData& data) {
-  std::vector<ExportFile> files;
+std::vector<FolderFile> export_charts(const PageData& data) {
+  std::vector<FolderFile> files;
   for (std::size_t i = 0; i < data.runs.size(); ++i) {
     const std::string number = data.runs.size() > 1 ? std::to_string(i + 1) + "-" : "";
     for (const NamedChart& curve : load_curves(data.runs[i]))
-      files.push_back({.name = number + curve.name + ".svg", .content = svg_file(curve.chart)});
+      files.push_back({.name = number + curve.name + ".svg", .text = svg_file(curve.chart)});
   }
   return files;
 }

@@ -100,7 +100,7 @@ std::string vllm_bench_text(const Report& report, const VariantReport& variant,
   return json.str() + "\n";
 }
 
-ReportFile stage_file(const Report& report, const VariantReport& variant, const StageResult& stage,
+FolderFile stage_file(const Report& report, const VariantReport& variant, const StageResult& stage,
                       std::int64_t index, FileFormat format) {
   const std::string number = std::to_string(index);
   // The format has no key for it, but its files are YAML.
@@ -163,8 +163,8 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
-std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
-  std::vector<ReportFile> files;
+std::vector<FolderFile> report_files(const Report& report, FileFormat format) {
+  std::vector<FolderFile> files;
   std::vector<std::string> names;
   for (const VariantReport& variant : report.variants) names.push_back(variant.name);
   const std::vector<std::string> folders = file_names(names);
@@ -176,7 +176,7 @@ std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
       if (stage.info.is_preparation) continue;
       const std::int64_t index = next++;
       if (format == FileFormat::kVllmBench && !stage.info.reported) continue;
-      ReportFile file = stage_file(report, variant, stage, index, format);
+      FolderFile file = stage_file(report, variant, stage, index, format);
       file.name = folder + file.name;
       files.push_back(std::move(file));
     }

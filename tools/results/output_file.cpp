@@ -26,7 +26,14 @@ constexpr int kInterruptedExit = 130;
 std::atomic<std::atomic<bool>*> g_stop{nullptr};
 static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free);
 
+/// A folder is being written: the signal that came meanwhile acts afterwards.
+std::atomic<bool> g_waiting{false}, g_came{false};
+
 void end_interrupted(int /*signal*/) {
+  if (g_waiting.load()) {
+    g_came.store(true);
+    return;
+  }
   std::atomic<bool>* const stop = g_stop.load();
   if (stop != nullptr && !stop->exchange(true)) return;
   constexpr char kMessage[] = "\nroutesim: interrupted, no results were written\n";
@@ -159,6 +166,89 @@ std::string write_file(const std::string& path, std::string_view content) {
   return file.finish();
 }
 
+namespace {
+
+/// While it lives, signals that end the process wait. A mask would not do: another thread takes
+/// the signal then.
+class SignalsWait {
+ public:
+  SignalsWait() { g_waiting.store(true); }
+  ~SignalsWait() {
+    g_waiting.store(false);
+    if (g_came.exchange(false)) end_interrupted(0);
+  }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+};
+
+/// Makes folders, and removes those it made again unless they are to stay.
+class NewFolders {
+ public:
+  ~NewFolders() {
+    std::error_code ignored;
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder)
+      std::filesystem::remove(*folder, ignored);
+  }
+  NewFolders() = default;
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+
+  std::string make(const std::filesystem::path& folder) {
+    std::filesystem::path so_far;
+    for (const std::filesystem::path& part : folder) {
+      so_far /= part;
+      std::error_code error;
+      if (std::filesystem::create_directory(so_far, error)) made_.push_back(so_far);
+      if (error && !std::filesystem::is_directory(so_far)) return error.message();
+    }
+    return {};
+  }
+  void keep() { made_.clear(); }
+
+ private:
+  std::vector<std::filesystem::path> made_;
+};
+
+/// Writes the files below `beside`, then moves them to their places.
+std::string write_beside(const std::filesystem::path& folder, const std::filesystem::path& beside,
+                         const std::vector<FolderFile>& files, NewFolders& folders) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const FolderFile& file : files) {
+    fs::create_directories((beside / file.name).parent_path(), error);
+    std::string why = error ? error.message() : write_file((beside / file.name).string(), file.text);
+    if (why.empty() && fs::is_directory(folder / file.name, error)) why = std::strerror(EISDIR);
+    if (!why.empty()) return why;
+  }
+  for (const FolderFile& file : files) {
+    if (std::string why = folders.make((folder / file.name).parent_path()); !why.empty()) return why;
+    fs::rename(beside / file.name, folder / file.name, error);
+    if (error) return error.message();
+  }
+  folders.keep();
+  return {};
+}
+
+}  // namespace
+
+std::string write_folder(const std::string& folder, const std::vector<FolderFile>& files) {
+  const SignalsWait no_signal;
+  NewFolders folders;
+  if (std::string why = folders.make(folder); !why.empty()) return why;
+  const std::filesystem::path beside =
+      std::filesystem::path(folder) / (".tmp-" + std::to_string(::getpid()));
+  const std::string why = write_beside(folder, beside, files, folders);
+  std::error_code ignored;
+  std::filesystem::remove_all(beside, ignored);
+  return why;
+}
+
+std::string why_no_folder(const std::string& folder) {
+  NewFolders folders;
+  const std::string why = folders.make(folder);
+  return why.empty() ? why_not_writable((std::filesystem::path(folder) / "report").string()) : why;
+}
+
 InterruptGuard::InterruptGuard(std::atomic<bool>& stop) { g_stop.store(&stop); }
 InterruptGuard::~InterruptGuard() { g_stop.store(nullptr); }
 
@@ -168,7 +258,12 @@ void install_signal_handlers() {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  // nohup(1) ignores it on purpose.
+  struct sigaction hangup {};
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    ::sigaction(SIGHUP, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace routesim::tools

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace routesim::tools {
 
@@ -15,6 +16,20 @@ int write_all(int descriptor, std::string_view text);
 /// rename. Pipes and devices are written in place, and links are followed. On failure returns what
 /// went wrong.
 std::string write_file(const std::string& path, std::string_view content);
+
+/// A file of a folder: its path below the folder, and its content.
+struct FolderFile {
+  std::string name;
+  std::string text;
+};
+
+/// Writes all files into the folder, which is made if need be, or none: they are written beside
+/// their places first. Signals that end the process wait meanwhile. What went wrong, or nothing.
+std::string write_folder(const std::string& folder, const std::vector<FolderFile>& files);
+
+/// Why write_folder() would fail, as far as can be told without leaving a trace; nothing when it
+/// would not.
+std::string why_no_folder(const std::string& folder);
 
 /// One spelling for every path that would write the same file: absolute, through links. A device
 /// or a pipe, which takes any number of texts, is none.
@@ -59,8 +74,8 @@ class OutputFile {
   bool closed_reader_ = false;
 };
 
-/// Makes SIGINT and SIGTERM end the process with code 130 after removing a half-written temporary
-/// file, and a closed pipe an ordinary write error.
+/// Makes SIGINT, SIGTERM and SIGHUP end the process with code 130 after removing a half-written
+/// temporary file, and a closed pipe and a file that grows past its limit ordinary write errors.
 void install_signal_handlers();
 
 /// While it lives, the first SIGINT or SIGTERM sets `stop` instead, so that the command can end in
