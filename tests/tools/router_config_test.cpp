@@ -112,6 +112,38 @@ TEST(RouterConfig, EnvoyClusters) {
   EXPECT_NE(messages.find("not simulated (got CLUSTER_PROVIDED)"), std::string::npos) << messages;
 }
 
+// config.endpoint.v3.LbEndpoint: health_status, and the hash key in the metadata of a ring.
+TEST(RouterConfig, EnvoyHostsHaveHealthAndHashKeys) {
+  EXPECT_EQ(
+      routing_of("{lb_policy: RING_HASH, load_assignment: {cluster_name: c, endpoints: "
+                 "[{lb_endpoints: [{endpoint: {}, health_status: UNHEALTHY}, {endpoint: {}, "
+                 "metadata: {filter_metadata: {envoy.lb: {hash_key: alpha}}}}]}]}}"),
+      R"({"balancer":"envoy-ring-hash","envoy":{"health_status":["UNHEALTHY","UNKNOWN"],)"
+      R"("hash_keys":["","alpha"]},"gateway":{}})");
+  std::string messages;
+  routing_of(
+      "{lb_policy: RANDOM, load_assignment: {policy: {overprovisioning_factor: 100}, endpoints: "
+      "[{priority: 1, load_balancing_weight: 3, lb_endpoints: [{endpoint: {}, extra: 1}]}]}}",
+      messages);
+  EXPECT_NE(messages.find("is not simulated: policy, priority, load_balancing_weight, extra"),
+            std::string::npos)
+      << messages;
+}
+
+TEST(RouterConfig, EnvoyValuesOfTheWrongKindAreErrors) {
+  const auto said = [](const std::string& config) {
+    std::string messages;
+    routing_of(config, messages);
+    return messages;
+  };
+  EXPECT_NE(said("{lb_policy: RING_HASH, ring_hash_lb_config: x}")
+                .find("error: routing.config: ring_hash_lb_config must be a map (got x)"),
+            std::string::npos);
+  EXPECT_NE(said("{lb_policy: RANDOM, circuit_breakers: {thresholds: {max_requests: 9}}}")
+                .find("error: routing.config: circuit_breakers.thresholds must be a list"),
+            std::string::npos);
+}
+
 TEST(RouterConfig, EnvoyGatewayAndHelmValues) {
   EXPECT_EQ(routing_of("{kind: BackendTrafficPolicy, spec: {loadBalancer: {type: ConsistentHash, "
                        "consistentHash: {type: Header, header: {name: x-s}}}}}"),

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/scalar_parse.h"
 #include "base/text.h"
 #include "sim/plan/gateway_config.h"
 
@@ -22,7 +23,8 @@ using Member = ConfigNode::Member;
 using KeyPairs = std::initializer_list<std::pair<const char*, const char*>>;
 
 /// The value at a path of keys, or null.
-const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
+template <class Keys>
+const ConfigNode* follow(const ConfigNode& root, const Keys& keys) {
   const ConfigNode* node = &root;
   for (const std::string_view key : keys) {
     if (!node->is_map()) return nullptr;
@@ -30,6 +32,10 @@ const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_v
     if (node == nullptr) return nullptr;
   }
   return node;
+}
+
+const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
+  return follow(root, keys);
 }
 
 Ptr copy(const ConfigNode& scalar) {
@@ -65,6 +71,13 @@ class EnvoyReader {
     if (value != nullptr && value->is_scalar())
       settings_.push_back({key, value->where(), copy(*value)});
   }
+  /// Whether the value is a map, or an error as Envoy's own.
+  bool expect_map(const ConfigNode& value, const std::string& key) {
+    if (!value.is_map())
+      diagnostics_.error(value.where(), "routing.config",
+                         printable(key) + " must be a map (" + got(value) + ")");
+    return value.is_map();
+  }
   /// The settings of one balancer, under the keys of Envoy's API.
   void take(const ConfigNode& config) {
     set("choice_count", config.child("choice_count"));
@@ -92,7 +105,7 @@ class EnvoyReader {
                           "common_lb_config", "connect_timeout", "dns_lookup_family",
                           "circuit_breakers", "http2_protocol_options",
                           "typed_extension_protocol_options", "original_dst_lb_config"});
-    take_weights(cluster);
+    take_hosts(cluster);
     take_hash_policy(root);
     if (const ConfigNode* http2 = first_with(cluster, {"http2_protocol_options"}))
       limit("protocol", plain_scalar("http2", http2->where()));
@@ -116,9 +129,13 @@ class EnvoyReader {
   void take_thresholds(const ConfigNode& cluster) {
     const ConfigNode* breakers = cluster.child("circuit_breakers");
     if (breakers == nullptr) return;
+    if (!expect_map(*breakers, "circuit_breakers")) return;
     name_unread(*breakers, {"thresholds"});
     const ConfigNode* list = at(*breakers, {"thresholds"});
-    if (list == nullptr || !list->is_sequence()) return;
+    if (list == nullptr) return;
+    if (!list->is_sequence())
+      return diagnostics_.error(list->where(), "routing.config",
+                                "circuit_breakers.thresholds must be a list (" + got(*list) + ")");
     for (const Ptr& entry : list->items()) {
       const ConfigNode* priority = at(*entry, {"priority"});
       if (!entry->is_map() || (priority != nullptr && priority->text() != "DEFAULT")) continue;
@@ -178,7 +195,8 @@ class EnvoyReader {
                    const SourceLocation& where) {
     for (const char* key :
          {"least_request_lb_config", "ring_hash_lb_config", "maglev_lb_config", "common_lb_config"})
-      if (const ConfigNode* config = cluster.child(key)) take(*config);
+      if (const ConfigNode* config = cluster.child(key); config && expect_map(*config, key))
+        take(*config);
     set("healthy_panic_threshold",
         at(cluster, {"common_lb_config", "healthy_panic_threshold", "value"}));
     take_cluster(root, cluster);
@@ -297,23 +315,48 @@ class EnvoyReader {
     return finish(type->text(), type->where());
   }
 
-  void take_weights(const ConfigNode& cluster) {
+  /// One list of the hosts' values, where any host has one.
+  void set_list(const char* key, std::vector<Ptr> values, bool any, const SourceLocation& where) {
+    if (any) settings_.push_back({key, where, ConfigNode::make_sequence(std::move(values), where)});
+  }
+  /// Weights, health and hash keys of the hosts, in their order, which is that of the servers.
+  void take_hosts(const ConfigNode& cluster) {
+    const ConfigNode* assignment = at(cluster, {"load_assignment"});
     const ConfigNode* endpoints = at(cluster, {"load_assignment", "endpoints"});
+    if (assignment != nullptr) name_unread(*assignment, {"cluster_name", "endpoints"});
     if (endpoints == nullptr || !endpoints->is_sequence()) return;
-    std::vector<Ptr> weights;
-    bool any = false;
+    struct HostKey {
+      const char* setting;
+      std::vector<std::string_view> path;
+      const char* otherwise;
+      std::vector<Ptr> values = {};
+      bool any = false;
+    };
+    std::array<HostKey, 3> keys = {
+        {{"weights", {"load_balancing_weight"}, "1"},
+         {"health_status", {"health_status"}, "UNKNOWN"},
+         {"hash_keys", {"metadata", "filter_metadata", "envoy.lb", "hash_key"}, ""}}};
     for (const Ptr& locality : endpoints->items()) {
       const ConfigNode* hosts = locality->is_map() ? locality->child("lb_endpoints") : nullptr;
+      // Nothing stands out where all hosts have the highest priority.
+      const ConfigNode* priority = at(*locality, {"priority"});
+      name_unread(*locality, {"lb_endpoints", "locality",
+                              priority != nullptr && priority->text() == "0" ? "priority" : ""});
       if (hosts == nullptr || !hosts->is_sequence()) continue;
       for (const Ptr& host : hosts->items()) {
-        const ConfigNode* weight = host->is_map() ? host->child("load_balancing_weight") : nullptr;
-        any = any || weight != nullptr;
-        weights.push_back(weight != nullptr ? copy(*weight) : plain_scalar("1", host->where()));
+        name_unread(*host, {"endpoint", "load_balancing_weight", "health_status", "metadata"});
+        for (HostKey& key : keys) {
+          const ConfigNode* value = follow(*host, key.path);
+          key.any = key.any || value != nullptr;
+          key.values.push_back(value != nullptr ? copy(*value)
+                                                : ConfigNode::make_scalar(
+                                                      key.otherwise, ConfigNode::Style::kUntyped,
+                                                      host->where()));
+        }
       }
     }
-    if (any)
-      settings_.push_back(
-          {"weights", endpoints->where(), ConfigNode::make_sequence(weights, endpoints->where())});
+    for (HostKey& key : keys)
+      set_list(key.setting, std::move(key.values), key.any, endpoints->where());
   }
 
   void take_hash_policy(const ConfigNode& root) {
