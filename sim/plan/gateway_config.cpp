@@ -4,6 +4,9 @@ namespace routesim::sim {
 
 namespace {
 constexpr IntRange kCount{0, 4'294'967'295};
+/// Envoy's is that of kCount. A back-off of 1 ms may draw 0, so that time alone ends no row of
+/// retries; published files have at most 10.
+constexpr IntRange kRetries{0, 1'000};
 }  // namespace
 
 void describe(Describer& d, RetryBudgetConfig& c) {
@@ -21,7 +24,7 @@ void describe(Describer& d, RetryConfig& c) {
         c.retry_on);
   field(d, {"retriable_status_codes", "Statuses for retriable-status-codes, such as 429."},
         c.retriable_status_codes, IntRange{100, 599});
-  field(d, {"num_retries", "Most retries of a request."}, c.num_retries, kCount);
+  field(d, {"num_retries", "Most retries of a request."}, c.num_retries, kRetries);
   field(d,
         {"base_interval",
          "The first retry comes after a random time below this; the bound doubles with each."},

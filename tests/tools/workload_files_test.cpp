@@ -113,6 +113,43 @@ TEST_F(TraceTimes, AreSaidWhereTheyMaySurprise) {
   EXPECT_EQ(said(1e6, 1, "", "timed_trace"), "");
 }
 
+class TraceArrays : public testing::FolderTest {
+ protected:
+  /// `line:tokens` of each record, and what was wrong.
+  std::string read(const std::string& text) {
+    Diagnostics d;
+    const TraceReference reference{.path = write("t.json", text), .path_key = "k"};
+    const workloads::TraceOpener opener = open_trace(reference, d);
+    if (!opener) return messages_of(d);
+    const auto reader = opener();
+    std::string out;
+    workloads::TraceRecord record;
+    while (reader->next(record))
+      out += std::to_string(record.line) + ":" + std::to_string(record.input_tokens) + " ";
+    for (const Diagnostic& e : reader->diagnostics().items()) out += e.message;
+    return out;
+  }
+};
+
+// LiteLLM's /spend/logs answers with one array.
+TEST_F(TraceArrays, HaveARecordPerElement) {
+  const auto record = [](int tokens, const std::string& more = "") {
+    return "{\"call_type\": \"completion\", \"startTime\": \"2025-01-24 09:20:" +
+           std::to_string(tokens) + "\"," + more + "\n  \"completion_tokens\": 5, " +
+           "\"prompt_tokens\": " + std::to_string(tokens) + "}";
+  };
+  const std::string text =
+      R"("messages": [{"role": "user", "content": "a ], [ and \"b\", {"}],)";
+  EXPECT_EQ(read("[\n" + record(10) + ",\n" + record(11, text) + ", " + record(12) + "\n]\n"),
+            "2:10 4:11 5:12 ");
+  EXPECT_EQ(read(R"([{"timestamp":0,"input_length":7,"output_length":1},)"
+                 R"({"timestamp":1,"input_length":8,"output_length":1}])"),
+            "1:7 2:8 ");
+  EXPECT_NE(read("[" + record(10) + ",\n" + record(11)).find("expected an object"),
+            std::string::npos)
+      << "cut short";
+}
+
 TEST_P(WorkloadFiles, RunToTheLastRequest) {
   write("s.yaml", std::string("name: s\nworkload: {") + GetParam().workload +
                       "}\ncluster: {pools: [{accelerator: H100-SXM, model: Qwen3-0.6B}]}\n");

@@ -1,11 +1,14 @@
 #include "tools/ingest/trace_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <istream>
 #include <memory>
+#include <streambuf>
 
 #include "base/diagnostic.h"
 #include "base/text.h"
@@ -52,6 +55,79 @@ std::unique_ptr<std::ifstream> open(const std::string& path, const SourceLocatio
                         ? "a placeholder of llm-d-benchmark: write the path, or give it with --set"
                         : "paths inside a file are relative to that file");
   return nullptr;
+}
+
+/// A JSON array of records, as APIs answer, read as one record per line. Line breaks inside a
+/// record follow it, so that a record stays at its line; of an array in one line, each record is a
+/// line.
+class ArrayLines final : public std::streambuf {
+ public:
+  explicit ArrayLines(std::unique_ptr<std::ifstream> file) : file_(std::move(file)) {}
+
+ protected:
+  int_type underflow() override {
+    while (out_.empty() && !over_) {
+      in_.resize(64U << 10U);
+      file_->read(in_.data(), static_cast<std::streamsize>(in_.size()));
+      in_.resize(static_cast<std::size_t>(file_->gcount()));
+      shown_.clear();
+      for (const char c : in_) add(c);
+      over_ = in_.empty();
+      if (over_ && depth_ > 0) shown_ += "\n[";  // Cut short: what reads the lines refuses it.
+      out_ = shown_;
+    }
+    if (out_.empty()) return traits_type::eof();
+    out_.clear();
+    setg(shown_.data(), shown_.data(), shown_.data() + shown_.size());
+    return traits_type::to_int_type(*gptr());
+  }
+
+ private:
+  void add(char c) {
+    if (c == '\n') {
+      ++breaks_;
+      c = ' ';
+    }
+    const bool quoted = quoted_;
+    if (escaped_ || c == '\\')
+      escaped_ = quoted && !escaped_;
+    else if (c == '"')
+      quoted_ = !quoted;
+    if (quoted) return shown_.push_back(c);
+    const bool opens = c == '[' || c == '{', closes = c == ']' || c == '}';
+    depth_ += opens ? 1 : closes ? -1 : 0;
+    if ((opens && depth_ == 1) || (closes && depth_ == 0)) return;
+    if (c != ',' || depth_ != 1) return shown_.push_back(c);
+    shown_.append(static_cast<std::size_t>(std::max<std::int64_t>(1, breaks_)), '\n');
+    breaks_ = 0;
+  }
+
+  std::unique_ptr<std::ifstream> file_;
+  std::string in_, out_, shown_;
+  int depth_ = 0;
+  std::int64_t breaks_ = 0;
+  bool quoted_ = false, escaped_ = false, over_ = false;
+};
+
+class ArrayStream final : public std::istream {
+ public:
+  explicit ArrayStream(std::unique_ptr<std::ifstream> file)
+      : std::istream(nullptr), lines_(std::move(file)) {
+    rdbuf(&lines_);
+  }
+
+ private:
+  ArrayLines lines_;
+};
+
+/// The file's records as lines.
+std::unique_ptr<std::istream> record_lines(const std::string& path) {
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  const bool is_array = (*file >> std::ws).peek() == '[';
+  file->clear();
+  file->seekg(0);
+  if (!is_array) return file;
+  return std::make_unique<ArrayStream>(std::move(file));
 }
 
 /// The start of the first line. A device that never ends a line is not read for ever.
@@ -101,7 +177,7 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
   if (!options.from_first || !counts_from_zero) return;
   options.from_first = false;
   const auto reader = workloads::make_trace_reader(
-      std::make_unique<std::ifstream>(reference.path, std::ios::binary), reference.path, options);
+      record_lines(reference.path), reference.path, options);
   workloads::TraceRecord record;
   std::int64_t n = 0;
   Duration first, last;
@@ -128,7 +204,7 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
 double text_scale(const TraceReference& reference, const TraceReadOptions& options) {
   constexpr std::int64_t kEnough = 1000;
   const auto reader = workloads::make_trace_reader(
-      std::make_unique<std::ifstream>(reference.path, std::ios::binary), reference.path, options);
+      record_lines(reference.path), reference.path, options);
   workloads::TraceRecord record;
   std::int64_t stated = 0, estimated = 0;
   for (std::int64_t n = 0; n < kEnough && reader->next(record); ++n) {
@@ -165,7 +241,7 @@ void note_columns(const TraceReference& reference, const std::string& line,
                   const TraceReadOptions& options, Diagnostics& diagnostics) {
   if (options.format == TraceFormat::kOtlp || options.format == TraceFormat::kVllmLog) {
     const auto reader = workloads::make_trace_reader(
-        std::make_unique<std::ifstream>(reference.path, std::ios::binary), reference.path, options);
+        record_lines(reference.path), reference.path, options);
     workloads::TraceRecord record;
     (void)reader->next(record);
     for (KeyUse key : reader->diagnostics().keys()) {
@@ -247,7 +323,7 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   }
   const auto file = open(reference.path, reference.path_where, reference.path_key, diagnostics);
   if (file == nullptr || (!reference.format.empty() && !options)) return {};
-  const std::string line = first_line(*file);
+  const std::string line = first_line(*record_lines(reference.path));
   std::string hint;
   if (const std::string wrong = wrong_kind(line, reference.format == "vllm-log", hint);
       !wrong.empty()) {
@@ -281,8 +357,7 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
               diagnostics);
   if (is_json(options->format)) options->text_scale = text_scale(reference, *options);
   return [path = reference.path, options = *options]() {
-    return workloads::make_trace_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
-                                        path, options);
+    return workloads::make_trace_reader(record_lines(path), path, options);
   };
 }
 
