@@ -55,7 +55,7 @@ struct DataLayerSpec {
 struct PriorityBandSpec {
   std::int32_t priority = 0;
   std::optional<std::int64_t> max_bytes = 1'000'000'000;
-  std::optional<std::int64_t> max_requests = 5'000;
+  std::optional<std::int64_t> max_requests;     ///< Absent = unlimited.
   std::optional<Duration> default_request_ttl;  ///< Absent = the one of all bands.
   std::string fairness_policy = "global-strict-fairness-policy";
   std::string ordering_policy = "fcfs-ordering-policy";
@@ -63,8 +63,8 @@ struct PriorityBandSpec {
 
 struct FlowControlSpec {
   std::optional<std::int64_t> max_bytes, max_requests;   ///< Absent = unlimited.
-  Duration default_request_ttl = Duration::seconds(60);  ///< Zero = never expires.
-  Duration no_endpoint_request_ttl = Duration::seconds(60);
+  /// Zero = never expires. What no document states is that of its era.
+  Duration default_request_ttl = Duration::zero(), no_endpoint_request_ttl = Duration::zero();
   PriorityBandSpec default_band, default_negative_band;
   std::vector<PriorityBandSpec> bands;
   std::string usage_limit_policy = "static-usage-limit-policy";

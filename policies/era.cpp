@@ -6,12 +6,13 @@ namespace routesim::policies {
 namespace {
 
 // The eras behind July 2026, the last of `early`, change how tiers and pulls are decided.
-constexpr std::array<EraTraits, kEraCount> add_late_eras(const std::array<EraTraits, 7>& early) {
+constexpr std::array<EraTraits, kEraCount> add_late_eras(const std::array<EraTraits, 8>& early) {
   std::array<EraTraits, kEraCount> all{};
   for (std::size_t i = 0; i < early.size(); ++i) all[i] = early[i];
   EraTraits t = early.back();
 
   t.pull_source = PullSourceRule::kBand;
+  t.bounds_waiting = true;  // Pull request 2123, 23 July.
   all[static_cast<std::size_t>(Era::kLateJul2026)] = t;
 
   t.pull_source = PullSourceRule::kCpuBand;
@@ -87,7 +88,7 @@ constexpr std::array<EraTraits, kEraCount> make_traits() {
   t.precise.kv_event_feed = KvEventFeed::kDialsNotified;
   t.token_load_needs_producer = true;
   t.filtered_out_is_429 = true;
-  return add_late_eras({v032, v040, v050, v060, v070, may, t});
+  return add_late_eras({v032, v040, v050, v060, v070, may, t, t});
 }
 
 constexpr std::array<EraTraits, kEraCount> kTraits = make_traits();
@@ -97,15 +98,15 @@ struct Release {
   int minor;
   Era era;
 };
-// 0.9.0 is of June 2026, with the token blocks and producers of the newest era (llm-d-router pull
-// request 1445); 0.10.0 is of August.
+// 0.9.0 has the token blocks and producers of the newest era (llm-d-router pull request 1445);
+// 0.10.0 is of August.
 constexpr std::array<Release, 8> kReleases = {{{3, Era::kV0_3_2},
                                                {4, Era::kV0_4_0},
                                                {5, Era::kV0_5_0},
                                                {6, Era::kV0_6_0},
                                                {7, Era::kV0_7_0},
                                                {8, Era::kV0_7_0},
-                                               {9, Era::kAug2026},
+                                               {9, Era::kV0_9_0},
                                                {10, Era::kAug2026}}};
 
 /// Takes the digits `text` begins with.
@@ -165,7 +166,7 @@ std::string known_eras() {
             (release.minor == 3 ? ".2" : ".0");
   text += ", their patch releases";
   for (auto era = static_cast<std::size_t>(Era::kMay2026); era < kEraCount; ++era)
-    text += (era + 1 < kEraCount ? ", " : " and ") + std::string(kEraNames[era]);
+    if (kEraNames[era].front() != 'v') text += (era + 1 < kEraCount ? ", " : " and ") + std::string(kEraNames[era]);
   return text;
 }
 

@@ -18,17 +18,18 @@ enum class Era {
   kV0_6_0,   ///< 0.6.0 (March 2026).
   kV0_7_0,   ///< 0.7.0 and 0.8.0 (March and April 2026).
   kMay2026,  ///< Head of llm-d-inference-scheduler, May 2026.
-  // The heads below decide like August but for pulls and tiers.
+  // What follows decides like August but for pulls, tiers and how long requests may wait.
+  kV0_9_0,       ///< llm-d-router 0.9.0 (23 June 2026).
   kJul2026,      ///< llm-d-router from 9 July 2026 (pull request 1924).
   kLateJul2026,  ///< From 26 July 2026 (2032).
   kAug2026,      ///< Head of llm-d-router, August 2026; pulls as of 7 August (2321).
   kSep2026,      ///< From 11 September 2026 (2559, 2809).
   kLate2026,     ///< The newest tier weights seen, autumn 2026.
 };
-inline constexpr std::size_t kEraCount = 11;
+inline constexpr std::size_t kEraCount = 12;
 inline constexpr std::array<std::string_view, kEraCount> kEraNames = {
-    "v0.3.2",  "v0.4.0",     "v0.5.0",  "v0.6.0",  "v0.7.0",     "2026-05",
-    "2026-07", "2026-07-26", "2026-08", "2026-09", "2026-autumn"};
+    "v0.3.2", "v0.4.0",  "v0.5.0",     "v0.6.0",  "v0.7.0",  "2026-05",
+    "v0.9.0", "2026-07", "2026-07-26", "2026-08", "2026-09", "2026-autumn"};
 
 /// The vendor whose build runs the document: the label keys differ, the mechanisms do not.
 enum class Distribution {
@@ -121,6 +122,7 @@ struct EraTraits {
   bool token_load_needs_producer;  ///< token-load-scorer needs a declared inflight-load-producer.
   bool default_document;           ///< An empty document stands for the loader's own.
   PullSourceRule pull_source;
+  bool bounds_waiting;  ///< A band takes 5,000 requests and they wait 60 s, unless told otherwise.
 };
 
 const EraTraits& traits(Era era);

@@ -67,6 +67,7 @@ class Completer {
   void choose_handler();
   void choose_detector();
   void check_flow_control();
+  void bound_waiting();
   bool is_referred_to(std::string_view policy) const;
   void check_parsers();
   void check_data_layer();
@@ -209,7 +210,28 @@ void Completer::choose_detector() {
     config_.saturation_detector = add_implicit("utilization-detector");
 }
 
+// Zero is no limit for all bands together, and the default for one band.
+void Completer::bound_waiting() {
+  const bool bounded = traits(config_.era).bounds_waiting;
+  FlowControlSpec& flow = config_.flow_control;
+  flow.default_request_ttl =
+      references_.request_ttl.value_or(bounded ? Duration::seconds(60) : Duration::zero());
+  flow.no_endpoint_request_ttl =
+      references_.no_endpoint_request_ttl.value_or(flow.default_request_ttl);
+  for (std::optional<std::int64_t>* limit : {&flow.max_bytes, &flow.max_requests})
+    if (*limit == 0) limit->reset();
+  const auto bound = [bounded](PriorityBandSpec& band) {
+    if (band.max_bytes == 0) band.max_bytes = PriorityBandSpec().max_bytes;
+    if (band.max_requests == 0) band.max_requests.reset();
+    if (!band.max_requests && bounded) band.max_requests = 5'000;
+  };
+  bound(flow.default_band);
+  bound(flow.default_negative_band);
+  for (PriorityBandSpec& band : flow.bands) bound(band);
+}
+
 void Completer::check_flow_control() {
+  bound_waiting();
   if (references_.has_flow_control && !config_.gate("flowControl"))
     diagnostics_.warning(references_.flow_control_where, "flowControl",
                          "has no effect while the feature gate flowControl is off",

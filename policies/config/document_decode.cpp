@@ -419,9 +419,8 @@ class Converter {
     FlowControlSpec& flow = config_.flow_control;
     quantity(text.max_bytes, path + ".maxBytes", flow.max_bytes);
     quantity(text.max_requests, path + ".maxRequests", flow.max_requests);
-    if (text.default_request_ttl)
-      flow.default_request_ttl = flow.no_endpoint_request_ttl = *text.default_request_ttl;
-    if (text.no_endpoint_request_ttl) flow.no_endpoint_request_ttl = *text.no_endpoint_request_ttl;
+    references_.request_ttl = text.default_request_ttl;
+    references_.no_endpoint_request_ttl = text.no_endpoint_request_ttl;
     if (text.default_band)
       flow.default_band = band(*text.default_band, path + ".defaultPriorityBand");
     flow.default_negative_band = flow.default_band;

@@ -14,6 +14,7 @@ struct DocumentReferences {
   std::optional<PluginReference> saturation_detector;
   std::optional<PluginReference> usage_limit_policy;
   std::vector<PluginReference> fairness_policies, ordering_policies, parsers;
+  std::optional<Duration> request_ttl, no_endpoint_request_ttl;  ///< As flowControl states them.
   bool has_flow_control = false;  ///< flowControl holds more than saturationDetector.
   SourceLocation flow_control_where;
   bool inline_detector = false;  ///< saturationDetector carries thresholds, not a reference.

@@ -285,6 +285,35 @@ TEST(Document, FlowControlWithoutItsGateIsSaidToHaveNoEffect) {
   EXPECT_EQ(on.config->flow_control.no_endpoint_request_ttl, Duration::seconds(5));
 }
 
+// llm-d-router pull request 2123 of 23 July 2026.
+TEST(Document, EarlierReleasesBoundNoWaiting) {
+  const std::string base = document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n") +
+                           "featureGates: [flowControl]\n";
+  const auto flow = [&](const std::string& more, Era era) {
+    return Loaded(base + more, {.era = era, .distribution = {}, .registry = nullptr})
+        .config->flow_control;
+  };
+  for (const Era era : {Era::kV0_5_0, Era::kV0_9_0, Era::kJul2026}) {
+    EXPECT_EQ(flow("", era).default_request_ttl, Duration::zero());
+    EXPECT_EQ(flow("", era).default_band.max_requests, std::nullopt);
+    EXPECT_EQ(flow("", era).default_band.max_bytes, 1'000'000'000);
+  }
+  for (const Era era : {Era::kLateJul2026, Era::kAug2026, Era::kLate2026}) {
+    EXPECT_EQ(flow("", era).default_request_ttl, Duration::seconds(60));
+    EXPECT_EQ(flow("", era).no_endpoint_request_ttl, Duration::seconds(60));
+    EXPECT_EQ(flow("", era).default_negative_band.max_requests, 5'000);
+    // Zero turns the time off, means the default to a band, and no limit to all bands together.
+    const FlowControlSpec zero =
+        flow("flowControl: {defaultRequestTTL: 0s, maxRequests: 0, defaultPriorityBand: "
+             "{maxRequests: 0, maxBytes: 0}}\n",
+             era);
+    EXPECT_EQ(zero.default_request_ttl, Duration::zero());
+    EXPECT_EQ(zero.max_requests, std::nullopt);
+    EXPECT_EQ(zero.default_band.max_requests, 5'000);
+    EXPECT_EQ(zero.default_band.max_bytes, 1'000'000'000);
+  }
+}
+
 TEST(Document, ReferencesOfTheWrongKindAreErrors) {
   const auto error_of = [](const std::string& tail, const std::string& plugins = "") {
     return Loaded(document("- type: queue-scorer\n" + plugins, "  - pluginRef: queue-scorer\n") +
@@ -360,7 +389,7 @@ TEST(Document, ErasGoByTheNamesOfReleasesToo) {
   EXPECT_EQ(era("v0.3.2"), "v0.3.2");
   EXPECT_EQ(era("v0.5.1"), "v0.5.0");
   EXPECT_EQ(era("v0.8.0-rc.1"), "v0.7.0");
-  EXPECT_EQ(era("v0.9.1"), "2026-08");
+  EXPECT_EQ(era("v0.9.1"), "v0.9.0");
   EXPECT_EQ(era("v0.10.0"), "2026-08");
   for (const char* unknown : {"v0.11.0", "v1.0.0", "v0.9", "v0.9.0-beta", "main", "07657e922", ""})
     EXPECT_EQ(era(unknown), "") << unknown;
