@@ -194,19 +194,23 @@ void RunRecorder::add_tiers(const Transfers& transfers, SimTime end) {
 
 void RunRecorder::note_decision_queue(const DecisionQueue& queue) {
   const RoutingConfig& routing = plan_.scenario.routing;
-  const Duration service = routing.service_time.value_or(Duration::zero());
-  if (service == Duration::zero()) return;
+  const double service_s = queue.mean_service_s();
+  if (service_s == 0) return;
   result_.routing.mean_wait_s = queue.mean_wait_s();
   result_.routing.longest_wait_s = queue.longest_wait().to_seconds();
   if (queue.longest_wait() <= Duration::seconds(1)) return;
-  const double capacity = static_cast<double>(routing.router_replicas) / service.to_seconds();
+  const double capacity = static_cast<double>(routing.router_replicas) / service_s;
+  const double base_s = routing.service_time.value_or(Duration::zero()).to_seconds();
   result_.notes.push_back(
       "the router is a bottleneck: requests wait up to " +
       std::to_string(std::llround(result_.routing.longest_wait_s)) +
       " s for a decision, and its processes make " + std::to_string(std::llround(capacity)) +
       " of them per second (routing.router_replicas, routing.service_time" +
-      (service == kPickerService ? "; one endpoint picker made 324 to 388 in published tests)"
-                                 : ")"));
+      (service_s > 2 * base_s ? "_per_megabyte: most of a decision is the length of its prompt"
+       : routing.service_time == kPickerService
+           ? "; one endpoint picker made 324 to 388 in published tests"
+           : "") +
+      ")");
 }
 
 void RunRecorder::note_gateway(const Gateway& gateway) {

@@ -246,9 +246,8 @@ void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime
 
 // A request reaches the router at `arrival`.
 void Simulation::book_decision(std::uint32_t handle, SimTime arrival) {
-  queue_.push(
-      router_->admit(arrival) + plan_.scenario.routing.decision_latency.value_or(Duration::zero()),
-      EventKind::kRoute, handle, live_[handle].stamp);
+  const LiveRequest& live = live_[handle];
+  queue_.push(router_->admit(live.request, arrival), EventKind::kRoute, handle, live.stamp);
 }
 
 void Simulation::route(std::uint32_t handle, SimTime now) {

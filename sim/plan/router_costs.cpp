@@ -43,10 +43,16 @@ RouterCost default_router_cost(const RoutingConfig& routing,
 
 void set_default_costs(RoutingConfig& routing,
                        const std::optional<policies::EndpointPickerConfig>& document) {
-  if (routing.decision_latency && routing.service_time) return;
   const RouterCost cost = default_router_cost(routing, document);
-  if (!routing.decision_latency) routing.decision_latency = cost.decision_latency;
-  if (!routing.service_time) routing.service_time = cost.service_time;
+  const auto fill = [](std::optional<Duration>& base, std::optional<Duration>& growth,
+                       Duration usual, Duration usual_growth) {
+    if (!growth) growth = base ? Duration::zero() : usual_growth;
+    if (!base) base = usual;
+  };
+  fill(routing.decision_latency, routing.decision_latency_per_1000_tokens, cost.decision_latency,
+       cost.decision_latency_per_1000_tokens);
+  fill(routing.service_time, routing.service_time_per_megabyte, cost.service_time,
+       cost.service_time_per_megabyte);
 }
 
 }  // namespace routesim::sim

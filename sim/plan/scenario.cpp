@@ -119,7 +119,7 @@ void describe_decisions(Describer& d, RoutingConfig& c) {
   field(d,
         {"decision_latency",
          "Tokeniser, ext-proc and scheduling time of one decision, besides its service_time. By "
-         "default 25ms for an endpoint picker that tokenises prompts, 2ms for one that does not "
+         "default 15ms for an endpoint picker that tokenises prompts, 2ms for one that does not "
          "and for AIBrix, 500us for other products, and nothing for a Kubernetes Service, a "
          "policy of your own and the ceiling."},
         c.decision_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
@@ -130,6 +130,18 @@ void describe_decisions(Describer& d, RoutingConfig& c) {
          "endpoint picker and AIBrix, because one picker decided 324 to 388 requests/s "
          "(llm-d-router pull request 2024), and 0 for others."},
         c.service_time, DurationRange{Duration::zero(), Duration::seconds(60)});
+  field(d,
+        {"decision_latency_per_1000_tokens",
+         "More decision_latency for each 1,000 tokens of the prompt. Where decision_latency is not "
+         "stated: 1.7ms for an endpoint picker that tokenises prompts; else 0."},
+        c.decision_latency_per_1000_tokens, DurationRange{Duration::zero(), Duration::seconds(60)});
+  field(d,
+        {"service_time_per_megabyte",
+         "More service_time for each 10^6 bytes of the prompt: its JSON is parsed, its blocks are "
+         "hashed. Where service_time is not stated: 22.5ms for an endpoint picker and AIBrix, "
+         "because one picker decided 129 requests/s with prompts of 220 kB (llm-d-router issue "
+         "1109); else 0."},
+        c.service_time_per_megabyte, DurationRange{Duration::zero(), Duration::seconds(60)});
 }
 }  // namespace
 

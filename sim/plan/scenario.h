@@ -105,6 +105,9 @@ struct RoutingConfig {
   /// Tokeniser, ext-proc and scheduling, per request; and how long one process is busy with one
   /// decision, while requests queue (0 = not). Absent: as router_costs.h says; resolve() decides.
   std::optional<Duration> decision_latency, service_time;
+  /// How both grow with the prompt. Absent: as router_costs.h says where the time that grows is
+  /// absent, too, and not at all where it is stated.
+  std::optional<Duration> decision_latency_per_1000_tokens, service_time_per_megabyte;
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
   std::optional<Duration> scrape_interval;
   Duration kv_event_delay = Duration::milliseconds(1);

@@ -1,6 +1,7 @@
 #include "sim/router/router.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -101,8 +102,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
       streams_(traits_of(plan.scenario.workload.load).streams),
       endpoints_(endpoints),
       replicas_(replicas),
-      decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas),
-                 plan.scenario.routing.service_time.value_or(Duration::zero())) {
+      decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas)) {
   add_instances(seed, diagnostics);
   if (diagnostics.has_errors()) return;
   for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {
@@ -309,6 +309,19 @@ std::int32_t Router::objective(const workloads::Request& request) const {
   if (share <= 0) return 0;
   const std::uint64_t draw = mix64(mix64(seed_, kObjectiveSalt), request.id.value());
   return static_cast<double>(draw >> 11) * 0x1.0p-53 < share ? -1 : 0;
+}
+
+SimTime Router::admit(const workloads::Request& request, SimTime now) {
+  const RoutingConfig& routing = plan_.scenario.routing;
+  const auto grown = [](std::optional<Duration> base, std::optional<Duration> growth, double units) {
+    const double more = static_cast<double>(growth.value_or(Duration::zero()).ns()) * units;
+    return base.value_or(Duration::zero()) + Duration::nanoseconds(std::llround(more));
+  };
+  const Duration service = grown(routing.service_time, routing.service_time_per_megabyte,
+                                 static_cast<double>(prompt_bytes(request)) / 1e6);
+  return decisions_.admit(now, service) +
+         grown(routing.decision_latency, routing.decision_latency_per_1000_tokens,
+               static_cast<double>(request.prompt->tokens) / 1e3);
 }
 
 std::int64_t Router::prompt_bytes(const workloads::Request& request) const {

@@ -9,31 +9,34 @@
 namespace routesim::sim::testing {
 namespace {
 
-std::int64_t decided_ms(DecisionQueue& queue, std::int64_t arrival_ms) {
-  return (queue.admit(at_ms(arrival_ms)) - SimTime::zero()).ns() / 1'000'000;
+std::int64_t decided_ms(DecisionQueue& queue, std::int64_t arrival_ms,
+                        std::int64_t service_ms = 10) {
+  const SimTime end = queue.admit(at_ms(arrival_ms), Duration::milliseconds(service_ms));
+  return (end - SimTime::zero()).ns() / 1'000'000;
 }
 
 TEST(DecisionQueue, OneProcessDecidesOneAfterTheOther) {
-  DecisionQueue queue(1, Duration::milliseconds(10));
+  DecisionQueue queue(1);
   EXPECT_EQ(decided_ms(queue, 0), 10);
   EXPECT_EQ(decided_ms(queue, 4), 20);   // Waits 6 ms.
   EXPECT_EQ(decided_ms(queue, 5), 30);   // Waits 15 ms.
   EXPECT_EQ(decided_ms(queue, 50), 60);  // The process was idle.
   EXPECT_EQ(queue.longest_wait(), Duration::milliseconds(15));
   EXPECT_DOUBLE_EQ(queue.mean_wait_s(), 0.021 / 4);
+  EXPECT_DOUBLE_EQ(queue.mean_service_s(), 0.010);
 }
 
 TEST(DecisionQueue, ProcessesTakeTurns) {
-  DecisionQueue queue(2, Duration::milliseconds(10));
+  DecisionQueue queue(2);
   EXPECT_EQ(decided_ms(queue, 0), 10);
   EXPECT_EQ(decided_ms(queue, 0), 10);
   EXPECT_EQ(decided_ms(queue, 2), 20);
 }
 
 TEST(DecisionQueue, WithoutServiceTimeNobodyWaits) {
-  DecisionQueue queue(1, Duration::zero());
-  EXPECT_EQ(decided_ms(queue, 7), 7);
-  EXPECT_EQ(decided_ms(queue, 7), 7);
+  DecisionQueue queue(1);
+  EXPECT_EQ(decided_ms(queue, 7, 0), 7);
+  EXPECT_EQ(decided_ms(queue, 7, 0), 7);
   EXPECT_EQ(queue.longest_wait(), Duration::zero());
 }
 
@@ -62,10 +65,10 @@ TEST(DecisionQueue, CostsComeFromTheConfiguration) {
         .build();
   };
   using Microseconds = std::pair<std::int64_t, std::int64_t>;
-  EXPECT_EQ(picker(precise_config(16, false)), Microseconds(25'000, 2'800));
+  EXPECT_EQ(picker(precise_config(16, false)), Microseconds(15'000, 2'800));
   EXPECT_EQ(picker(load_aware_config(false)), Microseconds(2'000, 2'800));
   EXPECT_EQ(picker(with_producer(map({{"vllm", map({{"url", text("http://render:8000")}})}}))),
-            Microseconds(25'000, 2'800));
+            Microseconds(15'000, 2'800));
   EXPECT_EQ(picker(with_producer(map({}))), Microseconds(2'000, 2'800)) << "it only estimates";
   EXPECT_EQ(balancer("aibrix-random"), Microseconds(2'000, 2'800));
   EXPECT_EQ(balancer("envoy-least-request"), Microseconds(500, 0));
@@ -81,6 +84,14 @@ TEST(DecisionQueue, WhatAScenarioSaysIsKept) {
   set_default_costs(routing, std::nullopt);
   EXPECT_EQ(routing.decision_latency, Duration::zero());
   EXPECT_EQ(routing.service_time, Duration::microseconds(2'800));
+  EXPECT_EQ(routing.service_time_per_megabyte, Duration::microseconds(22'500));
+  // A time that is stated does not grow by itself.
+  RoutingConfig stated;
+  stated.balancer = BalancerKind::kEndpointPicker;
+  stated.service_time = Duration::milliseconds(1);
+  set_default_costs(stated, precise_config(16, false));
+  EXPECT_EQ(stated.service_time_per_megabyte, Duration::zero());
+  EXPECT_EQ(stated.decision_latency_per_1000_tokens, Duration::microseconds(1'700));
 }
 
 TEST(DecisionQueue, ANoteSaysThatOnePickerIsTooFew) {
@@ -122,6 +133,21 @@ TEST(DecisionQueue, ARunTellsItsWaits) {
   EXPECT_EQ(r.requests[1].first_token, at_ms(20));
   EXPECT_DOUBLE_EQ(r.routing.mean_wait_s.value(), 0.002);
   EXPECT_DOUBLE_EQ(r.routing.longest_wait_s, 0.004);
+}
+
+TEST(DecisionQueue, LongPromptsCostMore) {
+  // 16 tokens are known 16 ms later, and keep the process busy for 3 ms more.
+  RunPlan plan = two_servers(two_prompts(), BalancerKind::kRoundRobin);
+  RoutingConfig& routing = plan.scenario.routing;
+  routing.decision_latency_per_1000_tokens = Duration::seconds(1);
+  routing.service_time = Duration::milliseconds(1);
+  const double bytes = 16 * bytes_per_token(plan.scenario.workload);
+  routing.service_time_per_megabyte = Duration::from_seconds(0.003 / bytes * 1e6);
+  const RunResult r = run_by_hand(plan);
+  // Decided at 4 and 8 ms, known at 20 and 24; a step takes 10 ms.
+  EXPECT_NEAR(r.requests[0].first_token.to_seconds(), 0.030, 1e-5);
+  EXPECT_NEAR(r.requests[1].first_token.to_seconds(), 0.034, 1e-5);
+  EXPECT_NEAR(r.routing.longest_wait_s, 0.003, 1e-5);
 }
 
 /// Sends everything to the first server.
