@@ -14,7 +14,8 @@ struct WatchedCode {
   Duration timeout;
 };
 
-/// Marks one call of this thread. A guard costs a few stores and no clock.
+/// Marks one call of this thread. A guard costs a few stores and no clock. Code that crashes,
+/// blocks or ends the process during a call ends it with exit code 3 and a message.
 class CallGuard {
  public:
   /// Starts the watching thread and takes the signals that crashes send, for the rest of the
@@ -23,6 +24,8 @@ class CallGuard {
 
   /// A call into `code` about `request` begins.
   CallGuard(const WatchedCode& code, std::uint64_t request);
+  /// A call into `code` begins while it `is` "loaded", "made" or "ended"; the text is a literal.
+  CallGuard(const WatchedCode& code, const char* is);
   ~CallGuard();
   CallGuard(const CallGuard&) = delete;
   CallGuard& operator=(const CallGuard&) = delete;

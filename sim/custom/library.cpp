@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -41,7 +43,11 @@ struct Loaded {
   std::string fault;
 };
 
-Loaded load(const std::string& path) {
+/// A crash, a hang or an exit() meanwhile names the library.
+Loaded load(const WatchedCode& code) {
+  CallGuard::watch();
+  const CallGuard guard(code, "loaded");
+  const std::string& path = code.name;
   Loaded out;
   // A name without a slash would be searched for in the system's folders.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
@@ -60,8 +66,8 @@ Loaded load(const std::string& path) {
   need("routesim_policy_destroy", f.destroy);
   need("routesim_policy_score", f.score);
   if (!out.fault.empty()) return out;
-  if (f.abi() != ROUTESIM_POLICY_ABI) {
-    out.fault = "has interface version " + std::to_string(f.abi()) + ", and this routesim has " +
+  if (const std::uint32_t version = f.abi(); version != ROUTESIM_POLICY_ABI) {
+    out.fault = "has interface version " + std::to_string(version) + ", and this routesim has " +
                 std::to_string(ROUTESIM_POLICY_ABI);
     return out;
   }
@@ -70,6 +76,22 @@ Loaded load(const std::string& path) {
   find(object, "routesim_policy_on_first_token", f.on_first_token);
   find(object, "routesim_policy_on_completed", f.on_completed);
   return out;
+}
+
+WatchedCode watched(const LibrarySettings& settings) {
+  return {.name = settings.path, .timeout = settings.call_timeout};
+}
+
+/// The policy, or null for options that it refuses.
+void* make_policy(const WatchedCode& code, const Functions& functions, const std::string& options,
+                  std::uint64_t seed, std::uint64_t router) {
+  const CallGuard guard(code, "made");
+  return functions.create(options.c_str(), seed, static_cast<std::uint32_t>(router));
+}
+
+void end_policy(const WatchedCode& code, const Functions& functions, void* policy) {
+  const CallGuard guard(code, "ended");
+  functions.destroy(policy);
 }
 
 routesim_text text_of(std::string_view text) { return {text.data(), text.size()}; }
@@ -86,15 +108,14 @@ class Library final : public policies::Balancer {
  public:
   Library(const LibrarySettings& settings, const Functions& functions, std::uint64_t seed,
           std::uint64_t router)
-      : code_{.name = settings.path, .timeout = settings.call_timeout},
+      : code_(watched(settings)),
         functions_(functions),
-        view_(inputs(functions)),
-        seed_(mix64(seed, router)) {
-    CallGuard::watch();
-    policy_ = functions_.create(settings.options.c_str(), seed, static_cast<std::uint32_t>(router));
+        view_(inputs(code_, functions)),
+        seed_(mix64(seed, router)),
+        policy_(make_policy(code_, functions, settings.options, seed, router)) {
     ROUTESIM_CHECK(policy_ != nullptr, "library_fault() tells which options are refused");
   }
-  ~Library() override { functions_.destroy(policy_); }
+  ~Library() override { end_policy(code_, functions_, policy_); }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
@@ -108,7 +129,7 @@ class Library final : public policies::Balancer {
   void set_endpoints(std::span<const policies::BalancerEndpoint> endpoints) override {
     Balancer::set_endpoints(endpoints);
     view_.set_endpoints(endpoints);
-    scores_.resize(endpoints.size());
+    scores_.resize(endpoints.size() + kBehind);
   }
 
   policies::BalancerAnswer pick(const policies::BalancerRequest& request) override {
@@ -126,12 +147,18 @@ class Library final : public policies::Balancer {
         .in_flight_tokens = view_.in_flight_tokens.data(),
         .prefix_tokens = view_.prefix_tokens.data(),
     };
+    // What the policy does not write must not be the scores of the request before.
+    std::fill(scores_.begin(), scores_.end(), std::numeric_limits<double>::quiet_NaN());
     const std::int32_t result = call(
         request.id, [&] { return functions_.score(policy_, &seen, &servers, scores_.data()); });
     if (result == ROUTESIM_REFUSED) return policies::BalancerAnswer::refused(503);
     if (result != ROUTESIM_SCORED)
       fail(code_.name, "routesim_policy_score() returned error " + std::to_string(result),
            request.id);
+    for (std::size_t i = size(); i < scores_.size(); ++i)
+      if (!std::isnan(scores_[i]))
+        fail(code_.name, "routesim_policy_score() wrote more scores than there are servers",
+             request.id);
     return best(request, seen);
   }
   void on_sent(const policies::BalancerPick& pick,
@@ -164,7 +191,10 @@ class Library final : public policies::Balancer {
   }
 
  private:
-  static ViewInputs inputs(const Functions& f) {
+  static constexpr std::size_t kBehind = 64;  ///< Scores that stay NaN unless a policy errs.
+
+  static ViewInputs inputs(const WatchedCode& code, const Functions& f) {
+    const CallGuard guard(code, "made");
     const std::uint32_t bits =
         f.inputs != nullptr ? f.inputs() : ROUTESIM_INPUT_METRICS | ROUTESIM_INPUT_PREFIX;
     return {.metrics = (bits & ROUTESIM_INPUT_METRICS) != 0,
@@ -201,8 +231,11 @@ class Library final : public policies::Balancer {
     std::optional<std::uint32_t> chosen;
     std::uint64_t ties = 0;
     for (std::uint32_t i = 0; i < size(); ++i) {
-      if (std::isnan(scores_[i]))
-        fail(code_.name, "the score of " + endpoints()[i].name + " is NaN", request.id);
+      if (std::isnan(scores_[i]) || scores_[i] == -kOut)
+        fail(code_.name,
+             "the score of " + endpoints()[i].name +
+                 (std::isnan(scores_[i]) ? " is NaN, or not written" : " is infinite"),
+             request.id);
       if (scores_[i] == kOut || (chosen && scores_[i] < scores_[*chosen])) continue;
       ties = chosen && scores_[i] == scores_[*chosen] ? ties + 1 : 1;
       // Reservoir sampling: each of equals is as likely.
@@ -217,7 +250,7 @@ class Library final : public policies::Balancer {
   Functions functions_;
   ServerView view_;
   std::uint64_t seed_;
-  void* policy_ = nullptr;
+  void* policy_;
   std::vector<double> scores_;
 };
 
@@ -236,20 +269,35 @@ void describe(Describer& d, LibrarySettings& s) {
         s.call_timeout, DurationRange{Duration::milliseconds(100), Duration::seconds(3600)});
 }
 
+namespace {
+std::atomic<ForeignCode> g_foreign_code{ForeignCode::kRefused};
+}  // namespace
+
+void set_foreign_code(ForeignCode choice) { g_foreign_code.store(choice); }
+ForeignCode foreign_code() { return g_foreign_code.load(); }
+
 std::optional<LibraryFault> library_fault(const LibrarySettings& settings) {
-  const Loaded loaded = load(settings.path);
-  if (!loaded.fault.empty()) return LibraryFault{"path", loaded.fault};
-  void* policy = loaded.functions.create(settings.options.c_str(), 0, 0);
+  if (foreign_code() == ForeignCode::kRefused)
+    return LibraryFault{"path", "is code that runs only with --allow-library",
+                        "it runs with your rights; `routesim check` never loads it"};
+  if (foreign_code() == ForeignCode::kNotLoaded) return std::nullopt;
+  const char* const examples = "docs/examples/policies has policies in C++, Go, Rust and Python";
+  const WatchedCode code = watched(settings);
+  const Loaded loaded = load(code);
+  if (!loaded.fault.empty()) return LibraryFault{"path", loaded.fault, examples};
+  void* policy = make_policy(code, loaded.functions, settings.options, 0, 0);
   if (policy == nullptr)
-    return LibraryFault{"options", "are refused by " + settings.path + " (got " +
-                                       printable(settings.options) + ")"};
-  loaded.functions.destroy(policy);
+    return LibraryFault{"options",
+                        "are refused by " + settings.path + " (got " +
+                            printable(settings.options) + ")",
+                        examples};
+  end_policy(code, loaded.functions, policy);
   return std::nullopt;
 }
 
 std::unique_ptr<policies::Balancer> make_library(const LibrarySettings& settings,
                                                  std::uint64_t seed, std::uint64_t router) {
-  return std::make_unique<Library>(settings, load(settings.path).functions, seed, router);
+  return std::make_unique<Library>(settings, load(watched(settings)).functions, seed, router);
 }
 
 }  // namespace routesim::sim

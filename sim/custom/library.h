@@ -21,16 +21,29 @@ struct LibrarySettings {
 };
 void describe(Describer& d, LibrarySettings& s);
 
+/// Whether this process may load shared objects that scenarios name, and so run their code.
+enum class ForeignCode {
+  kRefused,    ///< It is a fault of the scenario: nobody said yes.
+  kNotLoaded,  ///< The scenario is only checked, and nothing is loaded.
+  kAllowed,    ///< The user said yes on the command line.
+};
+/// Loading is about the whole process, so the choice is, too. Set before scenarios are read.
+void set_foreign_code(ForeignCode choice);
+ForeignCode foreign_code();
+
 /// A fault of one key of the settings.
 struct LibraryFault {
   std::string key;
   std::string message;
+  std::string hint;
 };
-/// The reason why no policy can be made; nothing where one can. Loads the library and makes one.
+/// The reason why no policy can be made; nothing where one can, and where nothing may be loaded.
+/// Where it is allowed, it loads the library and makes one.
 std::optional<LibraryFault> library_fault(const LibrarySettings& settings);
 
 /// The library has no fault. A call that fails throws RunError with the request. A call that
-/// crashes or does not return ends the process with a message that names the request.
+/// crashes, does not return or ends the process ends it with code 3 and a message that names the
+/// request.
 std::unique_ptr<policies::Balancer> make_library(const LibrarySettings& settings,
                                                  std::uint64_t seed, std::uint64_t router);
 

@@ -240,8 +240,7 @@ std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing) {
       out.push_back({"library", "is missing: balancer library needs the path of a shared object",
                      "for example library: {path: ./my_policy.so}"});
     else if (const auto fault = library_fault(*routing.library))
-      out.push_back({"library." + fault->key, fault->message,
-                     "docs/examples/policies has policies in C++, Go, Rust and Python"});
+      out.push_back({"library." + fault->key, fault->message, fault->hint});
   }
   for (const policies::SettingFault& fault :
        policies::setting_faults(routing.balancer, routing.balancing))
@@ -251,7 +250,8 @@ std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing) {
 
 policies::BalancerNeeds balancer_needs(const RoutingConfig& routing) {
   if (routing.balancer == BalancerKind::kEndpointPicker ||
-      routing.balancer == BalancerKind::kOmniscient || !balancer_faults(routing).empty())
+      routing.balancer == BalancerKind::kOmniscient || !balancer_faults(routing).empty() ||
+      (routing.balancer == BalancerKind::kLibrary && foreign_code() != ForeignCode::kAllowed))
     return {};
   return make_balancer(routing, 0, 0)->needs();
 }

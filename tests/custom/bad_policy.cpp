@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@ extern "C" {
 uint32_t routesim_policy_abi(void) { return ROUTESIM_POLICY_ABI; }
 
 void* routesim_policy_create(const char* options, uint64_t, uint32_t) {
+  if (std::string(options) == "crash at once") std::abort();
   return std::string(options) == "refuse" ? nullptr : new std::string(options);
 }
 void routesim_policy_destroy(void* policy) { delete static_cast<std::string*>(policy); }
@@ -20,7 +22,11 @@ void routesim_policy_destroy(void* policy) { delete static_cast<std::string*>(po
 int32_t routesim_policy_score(void* policy, const routesim_request*,
                               const routesim_servers* servers, double* scores) {
   const std::string& mode = *static_cast<std::string*>(policy);
-  for (uint32_t i = 0; i < servers->count; ++i) scores[i] = mode == "nobody" ? -INFINITY : 0;
+  if (mode == "print") std::puts("{ nothing that JSON has");
+  if (mode == "unwritten") return ROUTESIM_SCORED;
+  if (mode == "exit") std::exit(0);
+  for (uint32_t i = 0; i < servers->count + (mode == "one more" ? 1 : 0); ++i)
+    scores[i] = mode == "nobody" ? -INFINITY : mode == "infinite" ? INFINITY : 0;
   if (mode == "nan") scores[1] = NAN;
   if (mode == "throw") throw std::runtime_error("oh");
   while (mode == "block") sleep(1);

@@ -1,8 +1,12 @@
 // Policies that users bring: formulas and shared objects.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/run_error.h"
@@ -176,6 +180,8 @@ TEST(Expression, NoNumberNamesTheRequest) {
 
 // ---- Shared objects ---------------------------------------------------------------------------
 
+const bool kAllowed = (set_foreign_code(ForeignCode::kAllowed), true);
+
 LibrarySettings policy(const std::string& name, const std::string& options = "") {
   return {.path = std::string(ROUTESIM_POLICIES) + "/" + name, .options = options};
 }
@@ -245,6 +251,9 @@ TEST(PolicyLibrary, ErrorsNameTheRequest) {
   expect_error("nan", "the score of b is NaN");
   expect_error("throw", "threw an exception (oh)");
   expect_error("error", "returned error 7");
+  expect_error("infinite", "the score of a is infinite");
+  expect_error("unwritten", "the score of a is NaN, or not written");
+  expect_error("one more", "wrote more scores than there are servers");
 }
 
 TEST(PolicyLibrary, MayRefuse) {
@@ -259,8 +268,51 @@ TEST(PolicyLibrary, FaultsAreKnownBeforeTheRun) {
 
 TEST(PolicyLibraryDeathTest, ACrashNamesTheRequest) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(load(policy("bad_policy.so", "crash")).pick(42), testing::ExitedWithCode(1),
+  EXPECT_EXIT(load(policy("bad_policy.so", "crash")).pick(42), testing::ExitedWithCode(3),
               "bad_policy.so crashed while it decided request 42");
+}
+
+TEST(PolicyLibraryDeathTest, NothingElseEndsTheRunInSilence) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(load(policy("bad_policy.so", "exit")).pick(42), testing::ExitedWithCode(3),
+              "bad_policy.so ended the process while it decided request 42");
+  EXPECT_EXIT(library_fault(policy("bad_policy.so", "crash at once")), testing::ExitedWithCode(3),
+              "bad_policy.so crashed while it was made");
+}
+
+TEST(PolicyLibrary, NothingIsLoadedUnlessAllowed) {
+  set_foreign_code(ForeignCode::kRefused);
+  const auto refused = library_fault(policy("none.so"));
+  set_foreign_code(ForeignCode::kNotLoaded);
+  const auto checked = library_fault(policy("none.so"));
+  set_foreign_code(ForeignCode::kAllowed);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->message, "is code that runs only with --allow-library");
+  EXPECT_FALSE(checked) << "it is not even looked at";
+}
+
+/// Exit code and standard output of a command about a scenario with the policy.
+std::pair<int, std::string> command(const std::string& arguments, const std::string& options) {
+  const std::string file = testing::TempDir() + "/library.yaml";
+  std::ofstream(file) << "name: s\nworkload: {groups: {requests: 4, rate: 5, prefix_len: 100}}\n"
+                         "cluster: {pools: [{accelerator: H100-SXM, model: Qwen3-8B}]}\n"
+                         "routing:\n  balancer: library\n  library: {path: "
+                      << policy("bad_policy.so").path << ", options: " << options << "}\n";
+  const std::string line =
+      std::string(ROUTESIM_BINARY) + " " + arguments + " " + file + " 2>/dev/null";
+  std::FILE* const pipe = ::popen(line.c_str(), "r");
+  std::string out;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
+  return {WEXITSTATUS(::pclose(pipe)), out};
+}
+
+TEST(PolicyLibrary, TheCommandLineMustAllowIt) {
+  EXPECT_EQ(command("check", "crash at once").first, 0) << "check loads nothing";
+  EXPECT_EQ(command("run -q", "x").first, 2);
+  const auto [code, out] = command("run -q --allow-library -o json", "print");
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(out.starts_with("{") && out.find("nothing that JSON has") == std::string::npos);
+  EXPECT_EQ(command("run -q --allow-library", "crash").first, 3) << "1 is a failed expectation";
 }
 
 TEST(PolicyLibraryDeathTest, ACrashNamesItsOwnLibrary) {
@@ -271,7 +323,7 @@ TEST(PolicyLibraryDeathTest, ACrashNamesItsOwnLibrary) {
     loaded_later.pick(1);
     bad.pick(42);
   };
-  EXPECT_EXIT(crash(), testing::ExitedWithCode(1),
+  EXPECT_EXIT(crash(), testing::ExitedWithCode(3),
               "bad_policy.so crashed while it decided request 42");
 }
 
@@ -279,8 +331,8 @@ TEST(PolicyLibraryDeathTest, ACallThatBlocksNamesTheRequest) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   LibrarySettings settings = policy("bad_policy.so", "block");
   settings.call_timeout = Duration::milliseconds(200);
-  EXPECT_EXIT(load(settings).pick(42), testing::ExitedWithCode(1),
-              "did not return in time .* from request 42");
+  EXPECT_EXIT(load(settings).pick(42), testing::ExitedWithCode(3),
+              "did not return in time .* while it decided request 42");
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 
 #include "base/clock.h"
 #include "base/run_error.h"
 #include "base/text.h"
+#include "sim/custom/library.h"
 #include "tools/results/version.h"
 
 namespace routesim::tools {
@@ -38,6 +40,18 @@ ExitCode unknown_command(const std::string& name, Console& console) {
   return refuse(none, console);
 }
 
+/// Code that a scenario names runs only where this command line says so.
+void choose_foreign_code(const Command& command, Options& options, Console& console) {
+  const auto is_it = [](const OptionSpec& spec) { return spec.name == "allow-library"; };
+  const bool runs = std::ranges::any_of(command.options, is_it);
+  if (!runs || !options.has("allow-library"))
+    return sim::set_foreign_code(command.name == "check" ? sim::ForeignCode::kNotLoaded
+                                                         : sim::ForeignCode::kRefused);
+  console.complain("routesim: --allow-library: shared objects that scenarios name run their code\n");
+  console.divert_output();
+  sim::set_foreign_code(sim::ForeignCode::kAllowed);
+}
+
 ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
   if (arguments.empty()) {
     console.complain(general_help());
@@ -57,9 +71,12 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
     Options options(name, command.all_options(), command.positional,
                     {arguments.begin() + 1, arguments.end()});
     if (!options.ok()) return refuse(options, console);
-    if (!options.has("help")) return command.run(options, console);
-    console.print(command.help());
-    return ExitCode::kSuccess;
+    if (options.has("help")) {
+      console.print(command.help());
+      return ExitCode::kSuccess;
+    }
+    choose_foreign_code(command, options, console);
+    return command.run(options, console);
   }
   return unknown_command(name, console);
 }

@@ -154,6 +154,7 @@ Command explain_command() {
           .positional = {.name = "SCENARIO", .min = 1, .max = 1, .ships = true},
           .options = {variant_option(),
                       set_option(),
+                      allow_library_option(),
                       {"yaml", "",
                        "Print the resolved values as YAML instead, a document per variant."},
                       {"request", "N|worst|slowest:K|regret:K",

@@ -114,6 +114,7 @@ Command plan_command() {
                        .choices = {"table", "json", "html"}},
                       jobs_option("the answer"),
                       set_option("Override a value in every fleet, as in `run`."),
+                      allow_library_option(),
                       seed_option(),
                       progress_option(),
                       quiet_option()},

@@ -270,6 +270,7 @@ Command run_command() {
       .options =
           {variant_option("Run only this variant."),
            set_option("Override a value: cluster.pools[0].replicas=4."),
+           allow_library_option(),
            scan_options()[0],
            scan_options()[1],
            seed_option("Seed of the workload and of every random draw."),

@@ -280,6 +280,7 @@ Command sweep_command() {
                       {"merge", "", "Join the rows of shards: sweep --merge A.jsonl B.jsonl."},
                       jobs_option("the rows"),
                       set_option("Override a value in every cell, as in `run`."),
+                      allow_library_option(),
                       seed_option(),
                       {"replications", "N", "Runs per row, with consecutive seeds."},
                       progress_option(),

@@ -145,6 +145,7 @@ Command trace_command() {
                    .choices = {"included", "added", "none"}},
                   variant_option("The variant of a scenario; default the first."),
                   set_option("Override a value of a scenario, as in `run`."),
+                  allow_library_option(),
                   {.name = "output,o",
                    .value_name = "FORMAT",
                    .help = "text (default) or json.",

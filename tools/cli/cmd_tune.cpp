@@ -159,6 +159,7 @@ Command tune_command() {
                   {"fresh-seeds", "N", "Seeds of the judgement; default 30."},
                   jobs_option("the answer"),
                   set_option("Override a value in every candidate, as in `run`."),
+                  allow_library_option(),
                   seed_option("Seed of the first run and of the search."),
                   progress_option(),
                   quiet_option()},

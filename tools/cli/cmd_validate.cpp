@@ -196,6 +196,7 @@ Command validate_command() {
             "they are fitted, once more on the roofline (table, csv, markdown)."},
            variant_option(),
            set_option(),
+           allow_library_option(),
            folder_option("Where scenarios are looked for when none is named"),
            {"force", "", "Compare results of `vllm bench serve` that state another load, too."},
            quiet_option()},

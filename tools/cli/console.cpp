@@ -1,5 +1,6 @@
 #include "tools/cli/console.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,10 +41,17 @@ bool is_terminal(int file) {
 
 bool SystemConsole::error_is_terminal() const { return is_terminal(STDERR_FILENO); }
 
-bool SystemConsole::output_is_terminal() const { return is_terminal(STDOUT_FILENO); }
+bool SystemConsole::output_is_terminal() const { return is_terminal(output_file_); }
+
+void SystemConsole::divert_output() {
+  const int kept = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (kept < 0) return;
+  output_file_ = kept;
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+}
 
 bool SystemConsole::flush() {
-  const int error = write_all(STDOUT_FILENO, output());
+  const int error = write_all(output_file_, output());
   if (error == 0 || error == EPIPE) return true;
   complain(std::string("routesim: cannot write to standard output: ") + std::strerror(error) +
            "\n");

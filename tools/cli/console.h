@@ -33,6 +33,9 @@ class Console {
   void complain(const Diagnostics& diagnostics);
   static constexpr std::size_t kMostShown = 200;
 
+  /// What other code of the process prints goes to standard error from now on.
+  virtual void divert_output() {}
+
   /// Whether standard error is a terminal that understands cursor control.
   virtual bool error_is_terminal() const = 0;
   /// The same of standard output.
@@ -51,9 +54,13 @@ class SystemConsole final : public Console {
   void draw(std::string_view text) override;
   bool error_is_terminal() const override;
   bool output_is_terminal() const override;
+  void divert_output() override;
   /// Writes what was printed. False, with a message on standard error, when it could not be
   /// written; a reader that has gone away (a closed pipe) is not an error.
   bool flush();
+
+ private:
+  int output_file_ = 1;
 };
 
 }  // namespace routesim::tools

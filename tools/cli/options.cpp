@@ -243,6 +243,12 @@ std::string options_help(const std::vector<OptionSpec>& options) {
   return out;
 }
 
+OptionSpec allow_library_option() {
+  return {.name = "allow-library",
+          .help = "Run the code of shared objects that a scenario names (routing.library), with "
+                  "your rights."};
+}
+
 OptionSpec set_option(const std::string& help) { return {"set", "KEY=VALUE", help, true}; }
 OptionSpec variant_option(const std::string& help) { return {"variant", "NAME", help, true}; }
 OptionSpec jobs_option(const std::string& no_effect_on) {

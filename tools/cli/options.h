@@ -101,6 +101,7 @@ std::string options_help(const std::vector<OptionSpec>& options);
 
 /// Options that several commands take. `what` ends the help text of `--set`.
 OptionSpec set_option(const std::string& help = "Override a value, as in `run`.");
+OptionSpec allow_library_option();
 OptionSpec variant_option(const std::string& help = "Only this variant.");
 OptionSpec jobs_option(const std::string& no_effect_on = "results");
 OptionSpec seed_option(const std::string& help = "Seed of the first replication.");
