@@ -1,6 +1,7 @@
 // The requests that are under way.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -67,6 +68,8 @@ class LiveRequests {
   const std::vector<LiveRequest>& all() const { return live_; }
   /// Requests whose client waits.
   std::int64_t outstanding() const { return outstanding_; }
+  /// At once, so far.
+  std::int64_t most_outstanding() const { return most_outstanding_; }
 
   std::uint32_t open() {
     std::uint32_t handle = static_cast<std::uint32_t>(live_.size());
@@ -77,7 +80,7 @@ class LiveRequests {
       free_.pop_back();
     }
     live_[handle].state = LiveRequest::State::kOpen;
-    ++outstanding_;
+    most_outstanding_ = std::max(most_outstanding_, ++outstanding_);
     return handle;
   }
   void settle(std::uint32_t handle) {
@@ -94,7 +97,7 @@ class LiveRequests {
  private:
   std::vector<LiveRequest> live_;
   std::vector<std::uint32_t> free_;
-  std::int64_t outstanding_ = 0;
+  std::int64_t outstanding_ = 0, most_outstanding_ = 0;
 };
 
 /// What the parts of a simulation ask of its loop.

@@ -219,6 +219,17 @@ void RunRecorder::note_gateway(const Gateway& gateway) {
     result_.notes.push_back(std::move(note));
 }
 
+void RunRecorder::note_streams(std::int64_t most_in_flight) {
+  constexpr std::int64_t kStreams = 1'024;
+  const RoutingConfig& routing = plan_.scenario.routing;
+  if (!plan_.endpoint_picker || routing.gateway || most_in_flight <= kStreams) return;
+  result_.notes.push_back(
+      "up to " + std::to_string(most_in_flight) +
+      " requests were in flight: Envoy keeps an ext_proc stream for each, and fails the 1,025th "
+      "unless its cluster of the endpoint picker has a higher limit (llm-d/llm-d #1582, "
+      "envoyproxy/ai-gateway #1884); routing.gateway with protocol: http2 simulates that");
+}
+
 RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfers& transfers,
                                    std::uint64_t seed, SimTime end, bool stopped) {
   result_.scenario = plan_.scenario.name;

@@ -35,6 +35,8 @@ class RunRecorder {
   /// Call these before take_result().
   void note_decision_queue(const DecisionQueue& queue);
   void note_gateway(const Gateway& gateway);
+  /// `most_in_flight`: requests whose clients waited at once.
+  void note_streams(std::int64_t most_in_flight);
   /// Call once, at the end. `stopped`: the run did not reach its end.
   RunResult take_result(workloads::LoadGenerator& load, const Transfers& transfers,
                         std::uint64_t seed, SimTime end, bool stopped);

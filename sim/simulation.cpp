@@ -115,6 +115,7 @@ RunResult Simulation::run_to_end() {
   for (Observer* o : observers_) o->on_end(queue_.now());
   recorder_->note_decision_queue(router_->decision_queue());
   if (at_router_.gateway) recorder_->note_gateway(*at_router_.gateway);
+  recorder_->note_streams(live_.most_outstanding());
   RunResult found =
       recorder_->take_result(*load_, *moves_.over, options_.seed, queue_.now(), stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);

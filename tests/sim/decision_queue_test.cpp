@@ -135,6 +135,24 @@ TEST(DecisionQueue, ARunTellsItsWaits) {
   EXPECT_DOUBLE_EQ(r.routing.longest_wait_s, 0.004);
 }
 
+TEST(DecisionQueue, ANoteTellsOfTheStreamsOfExtProc) {
+  const auto notes = [](std::uint64_t requests, bool with_gateway) {
+    std::vector<Sent> script;
+    for (std::uint64_t i = 0; i < requests; ++i) script.push_back({.parts = {{i, 16}}});
+    RunPlan plan = hand_made_plan(std::move(script), 2);
+    plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+    plan.endpoint_picker = load_aware_config(false);
+    if (with_gateway) plan.scenario.routing.gateway.emplace().max_requests = 5'000;
+    std::string all;
+    for (const std::string& note : run_by_hand(plan).notes) all += note + "\n";
+    return all;
+  };
+  EXPECT_NE(notes(1'025, false).find("up to 1025 requests were in flight: Envoy keeps"),
+            std::string::npos);
+  EXPECT_EQ(notes(1'024, false).find("ext_proc"), std::string::npos);
+  EXPECT_EQ(notes(1'025, true).find("ext_proc"), std::string::npos);
+}
+
 TEST(DecisionQueue, LongPromptsCostMore) {
   // 16 tokens are known 16 ms later, and keep the process busy for 3 ms more.
   RunPlan plan = two_servers(two_prompts(), BalancerKind::kRoundRobin);
