@@ -32,7 +32,9 @@ void Disaggregation::start_transfer(std::uint32_t handle, std::int64_t blocks, S
           .first->second;
   // The GPUs' workers post the descriptors, which takes nothing of the ports that servers share.
   const SimTime posted =
-      std::max(known, now) + transfer.descriptor_time * (blocks * pool.descriptors);
+      std::max(known, now) +
+      transfer.descriptor_time.value_or(default_descriptor_time(pool.config.engine.preset)) *
+          (blocks * pool.descriptors);
   if (posted > now)
     queue_.push(posted, EventKind::kPull, handle, live.stamp);
   else

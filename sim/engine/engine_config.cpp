@@ -223,6 +223,10 @@ Duration default_handover(EnginePreset preset) {
   return Duration::milliseconds(preset == EnginePreset::k2025Q3 ? 35 : 0);
 }
 
+Duration default_descriptor_time(EnginePreset preset) {
+  return from_2026(preset) ? Duration::microseconds(2) : Duration::zero();
+}
+
 double default_gpu_memory_utilization(EnginePreset preset) {
   return preset == EnginePreset::k2026H2 ? 0.92 : 0.90;
 }

@@ -119,6 +119,8 @@ ApiServerTimes resolve_api_server(const ApiServerConfig& config, EnginePreset pr
 /// oldest preset's value makes one request through v0.9 and its example proxy take twice the TTFT
 /// of one server (vllm-project/vllm#21037, #22454), which is an assumption about both.
 Duration default_handover(EnginePreset preset);
+/// TransferConfig::descriptor_time of a release.
+Duration default_descriptor_time(EnginePreset preset);
 
 /// Applies the preset and the device-dependent defaults of vLLM's OpenAI server entry point
 /// (8192 tokens and 1024 sequences on GPUs of 70 GiB or more that are not an A100, else 2048 and

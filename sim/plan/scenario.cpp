@@ -67,8 +67,9 @@ void describe(Describer& d, TransferConfig& c) {
   field(d,
         {"descriptor_time",
          "What a pull costs for each block of each layer, keys and values apart (NIXL's "
-         "descriptors), besides their bytes; the GPUs of a server work side by side. 2us fits "
-         "servers on one host; RDMA between hosts may take less."},
+         "descriptors), besides their bytes; the GPUs of a server work side by side. By default "
+         "2us, which fits servers on one host (RDMA between hosts may take less), and nothing for "
+         "presets of 2025, of which nobody has measured it."},
         c.descriptor_time, DurationRange{Duration::zero(), Duration::seconds(1)});
   field(d,
         {"handover",

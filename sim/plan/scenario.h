@@ -57,8 +57,8 @@ enum class KvLoadFailure { kFail, kRecompute };
 struct TransferConfig {
   double bandwidth_gbps = 200;  ///< Per server and direction, Gbit/s.
   Duration setup = Duration::microseconds(500);
-  Duration descriptor_time = Duration::nanoseconds(2000);  ///< Of each of NIXL's descriptors.
-  std::optional<Duration> handover;                        ///< Absent: default_handover().
+  std::optional<Duration> descriptor_time;  ///< Of NIXL's. Absent: default_descriptor_time().
+  std::optional<Duration> handover;         ///< Absent: default_handover().
   Duration first_contact = Duration::milliseconds(100);
   /// How long a prefill server keeps blocks nobody has read. Absent: 480 s, or from 2026-H2 on 30 s
   /// that the decode server's heartbeats renew for as long as it knows of the request.
