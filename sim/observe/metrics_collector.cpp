@@ -6,6 +6,22 @@
 
 namespace routesim::sim {
 
+namespace {
+
+/// Share of the requests that time-outs and refusals (429, 503) end, less two standard errors. They
+/// keep a queue from growing, and the load is no less for that.
+double turned_away(const StageResult& stage) {
+  double share = 0;
+  for (const auto& [label, count] : stage.failures_by_label)
+    if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
+      share += static_cast<double>(count) / static_cast<double>(stage.requests);
+  return share > 0 ? share - 2 * std::sqrt(share * std::max(0.0, 1 - share) /
+                                           static_cast<double>(stage.requests))
+                   : 0;
+}
+
+}  // namespace
+
 bool client_sees_tokens(const WorkloadConfig& workload) { return traits_of(workload.load).streams; }
 
 void forget_token_times(RunResult& result) {
@@ -36,6 +52,7 @@ std::int64_t MetricsCollector::counted(std::int64_t generated) const {
 void MetricsCollector::on_sent(const workloads::Request& request, SimTime now) {
   StageResult& s = stage(request.stage);
   count_sent(s, request, now);
+  growth_[request.stage.value()].on_sent(now - s.first_send, s.requests - s.successes - s.failures);
   if (!classes_.empty() && s.info.reported)
     count_sent(classes_[request.traffic_class], request, now);
 }
@@ -56,7 +73,8 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   StageResult& s = stages_[static_cast<std::size_t>(r.stage)];
   count_done(s, r, failure_label);
   if (r.outcome == workloads::Outcome::kSuccess)
-    growth_[static_cast<std::size_t>(r.stage)].add(r.sent - s.first_send, r.first_token - r.sent);
+    growth_[static_cast<std::size_t>(r.stage)].on_answered(r.sent - s.first_send,
+                                                           r.first_token - r.sent, r.end - r.sent);
   if (!classes_.empty() && s.info.reported) count_done(classes_[r.traffic_class], r, failure_label);
 }
 
@@ -92,8 +110,12 @@ void MetricsCollector::drop_gaps_without_success() {
 }
 
 void MetricsCollector::measure_growth() {
-  for (std::size_t s = 0; s < stages_.size(); ++s)
-    stages_[s].queue_growth = growth_[s].per_second(stages_[s].send_duration_s());
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    StageResult& s = stages_[i];
+    s.queue_growth = turned_away(s);
+    if (s.keeps_rate())
+      s.queue_growth = std::max(s.queue_growth, growth_[i].per_second(s.send_duration_s()));
+  }
 }
 
 void MetricsCollector::forget_unfinished() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,8 +17,8 @@
 
 namespace routesim::sim {
 
-/// The most that the time to first token may grow, in seconds per second of sending. Beyond it the
-/// queue grows until the stage ends, and only the stage's length keeps its percentiles small.
+/// The most that a stage may leave unanswered of what it is asked; see StageResult::queue_growth.
+/// Beyond it requests pile up until the stage ends, or time out, or are refused.
 inline constexpr double kMostQueueGrowth = 0.02;
 
 /// How much of a link was used over the whole run, 0..1.
@@ -76,11 +77,15 @@ struct StageResult {
   /// before the stage ended.
   double kv_cache_usage_mean = 0;
   double kv_cache_usage_max = 0;
-  /// QueueGrowth::per_second(); of the whole run that of its worst reported stage.
+  /// QueueGrowth::per_second() of a load that keeps its rate, or the share of requests that
+  /// time-outs and refusals end, where that is more; of the whole run that of its worst reported
+  /// stage.
   double queue_growth = 0;
 
-  /// Whether the queue grew until the stage ended; of the whole run whether that of any stage did.
+  /// Whether the stage is asked more than it answers; of the whole run whether any stage is.
   bool overloaded() const { return queue_growth > kMostQueueGrowth; }
+  /// Whether its load sends at a rate, whatever is answered.
+  bool keeps_rate() const { return info.requested_rate > 0 && std::isfinite(info.requested_rate); }
   double send_duration_s() const {
     return requests > 0 ? (last_send - first_send).to_seconds() : 0;
   }

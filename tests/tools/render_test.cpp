@@ -280,6 +280,18 @@ TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {
   EXPECT_NE(csv.find("demo,new,0,"), std::string::npos) << "a warm-up stage is one";
 }
 
+TEST(Render, AKneeThatTheBlocksDoNotMoveIsNotOneFromItselfToItself) {
+  VariantReport variant{.name = "v"};
+  const StageSide side{.ttft_mean_s = 89.72, .overloaded = true};
+  variant.capacity_band = {{.stage = "0", .as_is = side, .fewer = side, .more = side}};
+  EXPECT_EQ(
+      capacity_text(variant),
+      "near its knee, but 3 % of the KV blocks, fewer or more, move the mean TTFT of no stage "
+      "by 1 %");
+  variant.capacity_band[0].fewer.ttft_mean_s = 91;
+  EXPECT_NE(capacity_text(variant).find("from 89.72 s to 91.00 s (fewer)"), std::string::npos);
+}
+
 TEST(Render, AStageWhoseQueueGrowsIsMarkedEverywhere) {
   Report report = sample_report();
   sim::StageResult& stage = report.variants[1].result.stages[1];
@@ -294,7 +306,8 @@ TEST(Render, AStageWhoseQueueGrowsIsMarkedEverywhere) {
   EXPECT_NE(csv.find("\ndemo,new,1,7,overloaded,count,count,1,,\n"), std::string::npos) << csv;
   const std::string text = render_text(report);
   EXPECT_NE(text.find("! 8.500"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n! overloaded: the queue grows until the stage ends"), std::string::npos)
+  EXPECT_NE(text.find("\n! overloaded: the stage is asked for more than it answers"),
+            std::string::npos)
       << text;
   EXPECT_EQ(text.find("! 4.500"), std::string::npos) << text;
   EXPECT_NE(text.find("overloaded stages"), std::string::npos) << text;

@@ -84,7 +84,7 @@ std::string render_markdown(const Report& report) {
       out += "Not judged: " + markdown_cell(pooled) + ".\n\n";
     else if (v.stages.back().overloaded)
       out += "Overloaded: " + markdown_cell(v.name) +
-             "; the queue grows until the run ends, so latencies depend on its length.\n\n";
+             "; more is asked than answered, so latencies depend on its length.\n\n";
   }
   for (const VariantReport& variant : report.variants)
     if (const std::string band = capacity_text(variant); !band.empty())

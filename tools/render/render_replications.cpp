@@ -232,7 +232,7 @@ std::string overload_text(const ResultSet& set) {
         stages += (stages.empty() ? "" : ", ") + printable(s.stage);
     if (stages.empty()) continue;
     out += printable(v.name) + " is overloaded (!) in " + stages +
-           ": the queue grows until the stage ends, so its latencies depend on how long it lasts";
+           ": more is asked than answered, so latencies depend on how long the stage lasts";
     out += pooled_overload(v, "").empty()
                ? "\n"
                : "; the whole run, which pools these stages, is not judged\n";

@@ -398,8 +398,8 @@ std::string notes(const Report& report) {
   std::string out;
   if (overloaded)
     out +=
-        "! overloaded: the queue grows until the stage ends, so its latencies depend on how long "
-        "it lasts\n";
+        "! overloaded: the stage is asked for more than it answers, so its latencies depend on how "
+        "long it lasts\n";
   for (const auto& [text, names] : said)
     out.append("note: ").append(names).append(": ").append(text).append("\n");
   return out;

@@ -270,9 +270,7 @@ std::string legend(const LineChart& chart) {
         "<li class=\"note\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">"
         "<path class=\"line past\" d=\"M1 7H27\"/><path class=\"mark past\" "
         "transform=\"translate(14 7)\" d=\"" +
-        std::string(shape(0)) +
-        "\"/></svg>faded: overloaded, the queue grows until the stage "
-        "ends</li>";
+        std::string(shape(0)) + "\"/></svg>faded: overloaded, more is asked than answered</li>";
   if (chart.goal)
     out += "<li class=\"note\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">" +
            svg_line(1, 7, 27, 7, "goal") + "</svg>goal: " + html(chart.goal_text) + "</li>";

@@ -366,7 +366,7 @@ std::string sweep_text(const SweepPlan& plan, const std::vector<std::string>& ro
   const std::string body = table.str();
   text += "\n" + body;
   if (body.find("! ") != std::string::npos)
-    text += "! overloaded: the queue grows until the stage ends\n";
+    text += "! overloaded: the stage is asked for more than it answers\n";
   return text + trust_notes(parsed);
 }
 
