@@ -481,7 +481,7 @@ TEST(RunVerdict, KneesComeFromTheLadder) {
   EXPECT_EQ(plain(verdict.knees[1].text), "is overloaded at 5 req/s, the lowest rate");
   EXPECT_FALSE(verdict.knees[1].last_held);
   EXPECT_EQ(plain(verdict.knees[2].text),
-            "holds 5 req/s and is overloaded from 10 req/s on, though it holds 20 req/s again");
+            "holds 5 req/s and is overloaded at 10 req/s, though it holds 20 req/s again");
   EXPECT_EQ(plain(verdict.knees[3].text), "holds every rate, no knee up to 40 req/s");
   EXPECT_FALSE(verdict.knees[3].first_overloaded);
   EXPECT_TRUE(mentions(verdict.next,
@@ -540,25 +540,104 @@ TEST(RunVerdict, AFleetThatFailsRequestsIsTooSmall) {
             "its requests)");
 }
 
-/// 100 requests at 100 req/s leave within 1 s; they wait 0.3 s, and 25 are answered in a second.
-TEST(RunVerdict, AStageThatEndsBeforeItsServersFillUpShowsNoKnee) {
-  PageRun run = run_of({variant("a", {{5, 1}, {50, 9}, {100, 3}}), variant("b", {{100, 3}}),
-                        variant("c", {{100, 2}})});
-  for (VariantView& v : run.variants) v.stages.back().values["request_throughput"].value = 25;
-  run.variants[0].stages[0].values["request_throughput"].value = 4.8;
-  run.variants[0].stages[1].values["request_throughput"].value = 37.5;  // 3/4 of what is sent.
-  Verdict verdict = verdict_of(run);
-  EXPECT_EQ(plain(verdict.knees[0].text),
-            "holds 50 req/s; its stages from 100 req/s on are too short to tell");
-  EXPECT_EQ(verdict.knees[0].last_held, 50);
-  EXPECT_EQ(plain(verdict.knees[1].text), "has a stage that is too short to tell at 100 req/s");
-  EXPECT_FALSE(verdict.knees[1].last_held);
-  EXPECT_EQ(plain(verdict.knees[2].text), "holds 100 req/s") << "long answers, short waits";
+/// The stages send for so many seconds.
+void set_lengths(VariantView& v, const std::vector<double>& seconds) {
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    v.stages[i].values["send_duration"].value = seconds[i];
+    v.stages[i].values["requests"].value = seconds[i] * *v.stages[i].rate;
+  }
+}
+
+std::string knee(const VariantView& v) { return plain(verdict_of(run_of({v})).knees.front().text); }
+
+/// Servers may take all requests of a stage at once that sends for less than three answers.
+TEST(RunVerdict, AStageThatIsShorterThanThreeAnswersShowsNoKnee) {
+  VariantView v = variant("a", {{5, 9}, {50, 10}, {100, 10}});
+  set_lengths(v, {27, 30, 29.9});
+  EXPECT_EQ(knee(v), "holds 50 req/s; its stage at 100 req/s is too short to tell");
+  EXPECT_FALSE(mentions(verdict_of(run_of({v})).next, "scan")) << "neither higher nor lower";
+  v.stages[2].overloaded = true;
+  EXPECT_EQ(knee(v), "holds 50 req/s and is overloaded from 100 req/s on");
+  set_lengths(v, {20, 20, 20});
+  EXPECT_EQ(
+      knee(v),
+      "is overloaded from 100 req/s on; its stages from 5 req/s to 50 req/s are too short to tell");
+  EXPECT_FALSE(mentions(verdict_of(run_of({v})).next, "scan lower rates"));
+  v.stages[2].overloaded = false;
+  EXPECT_EQ(knee(v),
+            "is overloaded at no rate up to 100 req/s, in stages that are too short to tell what "
+            "it holds");
+  VariantView one = variant("a", {{100, 3}});
+  set_lengths(one, {8});
+  EXPECT_EQ(knee(one), "has a stage that is too short to tell at 100 req/s");
+}
+
+TEST(RunVerdict, AStageThatIsTooShortIsNoReasonForFewerServers) {
+  std::vector<VariantView> variants = fleets({4, 4}, 5);
+  variants[1].stages[0].overloaded = false;
+  variants[1].name = "b";
+  PageRun run = run_of(variants);
+  for (VariantView& v : run.variants) {
+    v.fleet_of.clear();
+    v.resolved = {{"cluster.pools[0].replicas", "4"}};
+  }
+  EXPECT_TRUE(mentions(verdict_of(run).next, "may need fewer servers than 4"));
+  set_lengths(run.variants[1], {1});
+  EXPECT_FALSE(mentions(verdict_of(run).next, "may need fewer servers"));
+}
+
+/// A cold stage, and a warm one of the same rate.
+TEST(RunVerdict, TheLongestStageAnswersForItsRate) {
+  VariantView v = variant("a", {{14, 3, true}, {3, 1}, {6, 1}, {14, 1}});
+  set_lengths(v, {12, 60, 60, 60});
+  EXPECT_EQ(knee(v), "holds every rate, no knee up to 14 req/s");
+  v = variant("a", {{18, 3}, {6, 1}, {18, 9, true}});
+  set_lengths(v, {20, 60, 60});
+  EXPECT_EQ(knee(v), "holds 6 req/s and is overloaded from 18 req/s on");
+}
+
+TEST(RunVerdict, AShortStageBeyondAnOverloadedRateHoldsNothing) {
+  VariantView v = variant("a", {{9, 3}, {24, 9, true}, {30, 9}});
+  set_lengths(v, {60, 60, 15});
+  EXPECT_EQ(
+      knee(v),
+      "holds 9 req/s and is overloaded from 24 req/s on; its stage at 30 req/s is too short to "
+      "tell");
+}
+
+TEST(RunVerdict, ServersThatGetNothingAreNamed) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 1)});
+  run.variants[1].servers = {{.name = "p-0", .pool = "p", .values = {{"requests", {.value = 9}}}},
+                             {.name = "p-1", .pool = "p", .values = {{"requests", {.value = 0}}}}};
+  EXPECT_NE(verdict_of(run).trust.find(" b sends nothing to p-1."), std::string::npos)
+      << verdict_of(run).trust;
+}
+
+TEST(RunVerdict, RequestsThatAreTooLongCompareNothing) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 2)});
+  for (VariantView& v : run.variants)
+    for (StageView* s : {&v.summary, v.stages.data()})
+      s->values["failures"].value = s->values["too_long"].value = 89;
+  EXPECT_EQ(headline(run), "89 of 100 requests are longer than max_model_len: no comparison.");
+  EXPECT_EQ(verdict_of(run).winner, "");
+  EXPECT_EQ(plain(verdict_of(run).knees[0].text), "refuses requests that are too long at any load");
   run.variants.pop_back();
-  EXPECT_FALSE(mentions(verdict_of(run).next, "scan")) << "neither higher nor lower";
-  run.variants[0].stages[2].overloaded = true;
-  verdict = verdict_of(run);
-  EXPECT_EQ(plain(verdict.knees[0].text), "holds 50 req/s and is overloaded from 100 req/s on");
+  EXPECT_EQ(headline(run).rfind("89 of 100 requests are longer than max_model_len. a answers", 0),
+            0U)
+      << headline(run);
+}
+
+/// inference-perf writes the number of requests as the rate of a closed loop.
+TEST(RunVerdict, AClosedLoopIsNotHeldBack) {
+  const auto run_with = [](const char* rate) {
+    return read_run(std::string(R"({"variants": [{"name": "a", "stages": [{"name": "0",
+      "load_summary": {"count": 60, "requested_rate": )") +
+                        rate + R"(, "achieved_rate": 5, "concurrency": 2,
+      "schedule_delay": {"mean": 4}}, "overloaded": false}]}]})",
+                    "/runs/0");
+  };
+  EXPECT_FALSE(run_with("60").variants[0].stages[0].overloaded);
+  EXPECT_TRUE(run_with("50").variants[0].stages[0].overloaded) << "a rate and a cap";
 }
 
 TEST(RunVerdict, AllThatRestOnTheSameAreNamed) {

@@ -134,20 +134,37 @@ Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& membe
 
 }  // namespace
 
+double too_long(const StageView& stage) {
+  const Datum* found = stage.find("too_long");
+  return found == nullptr ? 0 : found->value;
+}
+
 double share_of_failures(const StageView& stage) {
   const Datum* failures = stage.find("failures");
   const Datum* requests = stage.find("requests");
   if (failures == nullptr || requests == nullptr || requests->value == 0) return 0;
-  return failures->value / requests->value;
+  return std::max(0.0, failures->value - too_long(stage)) / requests->value;
+}
+
+bool is_cut(const StageView& stage) {
+  const Datum* requests = stage.find("requests");
+  return requests != nullptr && too_long(stage) > kMoreFailures * requests->value;
 }
 
 bool is_held(const StageView& stage) {
   return !stage.overloaded && share_of_failures(stage) <= kMoreFailures;
 }
 
+bool is_too_short(const StageView& stage) {
+  const Datum *sent = stage.find("send_duration"), *answer = stage.find("request_latency.mean");
+  return stage.rate.value_or(0) > 0 && is_held(stage) && sent != nullptr && answer != nullptr &&
+         sent->value < 3 * answer->value;
+}
+
 bool holds_all(const VariantView& variant) {
-  return std::ranges::all_of(reported_stages(variant),
-                             [&](std::size_t i) { return is_held(variant.stages[i]); });
+  return std::ranges::all_of(reported_stages(variant), [&](std::size_t i) {
+    return is_held(variant.stages[i]) && !is_too_short(variant.stages[i]);
+  });
 }
 
 std::vector<std::size_t> reported_stages(const VariantView& variant) {

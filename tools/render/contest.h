@@ -78,12 +78,20 @@ class Contest {
   Yardstick yardstick_;
 };
 
-/// Failed requests over all requests.
+/// Requests that no server takes at any load, because they are longer than its max_model_len.
+double too_long(const StageView& stage);
+/// Other failed requests over all requests.
 double share_of_failures(const StageView& stage);
+/// Whether more requests than failures make a difference are too long: those that are left are
+/// another load.
+bool is_cut(const StageView& stage);
 /// Whether the servers hold the load of a stage: no queue grows, and at most 1 % of its requests
 /// fail.
 bool is_held(const StageView& stage);
-/// Whether they hold every reported stage that ended.
+/// Whether a load that keeps its rate sends for less than three of its answers: servers may then
+/// take all its requests at once, at any rate.
+bool is_too_short(const StageView& stage);
+/// Whether they hold every reported stage that ended, and each is long enough to tell.
 bool holds_all(const VariantView& variant);
 /// Positions of the reported stages that ended.
 std::vector<std::size_t> reported_stages(const VariantView& variant);

@@ -55,14 +55,20 @@ StageView read_stage(const Node& node) {
   const Json& usage = json_of(node["kv_cache_usage"]);
   stage.unfinished = usage.is_object() && usage.contains("mean") && usage["mean"].is_null();
   const Node load = node["load_summary"];
-  stage.held_back = is_held_back(load);
-  stage.overloaded = stage.held_back || node["overloaded"].text() == "true";
   if (const auto rate = load["requested_rate"].datum()) stage.rate = rate->value;
   if (const auto level = load["concurrency"].datum()) stage.concurrency = level->value;
+  // inference-perf writes the number of requests as the rate of a stage that keeps a concurrency.
+  if (const auto count = load["count"].datum();
+      stage.concurrency.value_or(0) > 0 && stage.rate && count && *stage.rate == count->value)
+    stage.rate.reset();
+  stage.held_back = stage.rate && is_held_back(load);
+  stage.overloaded = stage.held_back || node["overloaded"].text() == "true";
   Values& v = stage.values;
   put(v, "requests", load["count"]);
   put(v, "achieved_rate", load["achieved_rate"]);
+  put(v, "send_duration", load["send_duration"]);
   put(v, "failures", node["failures"]["count"]);
+  put(v, "too_long", node["failures"]["by_label"]["prompt_too_long"]["count"]);
   const Node successes = node["successes"];
   for (const Latency& latency : kLatencies) {
     const Node samples = successes["latency"][latency.member];

@@ -429,6 +429,8 @@ std::string alone(const VariantView& v) {
   text += ".";
   if (const std::string load = overload_of(v); !load.empty())
     text += " It is overloaded " + load + ".";
+  if (const double failed = share_of_failures(v.summary); failed > 0.01)
+    text += " " + human(failed, Unit::kRatio) + " of its requests fail.";
   return text;
 }
 
@@ -489,7 +491,7 @@ void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& ver
     std::string limit;
     if (most != nullptr)
       limit = most->name +
-              (overload_of(*most).empty()
+              (overload_of(*most).empty() && share_of_failures(most->summary) > 0
                    ? " fails " + percent(share_of_failures(most->summary)) + " of its requests"
                    : " " + knee_of({most}, most->name).text);
     if (fewest == nullptr)
@@ -503,7 +505,25 @@ void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& ver
   }
 }
 
+/// `213 of 240 requests are longer than max_model_len`, of the first variant that cuts its load;
+/// empty where none does.
+std::string cut_text(const PageRun& run, const Indices& members) {
+  for (const std::size_t i : members) {
+    const StageView& all = run.variants[i].summary;
+    if (is_cut(all))
+      return human(too_long(all), Unit::kCount) + " of " +
+             human(all.find("requests")->value, Unit::kCount) +
+             " requests are longer than max_model_len";
+  }
+  return {};
+}
+
 void compare(const PageRun& run, const Indices& members, bool brief, Verdict& verdict) {
+  if (const std::string cut = cut_text(run, members); !cut.empty()) {
+    verdict.headline = cut + (members.size() > 1 ? ": no comparison." : ".");
+    if (members.size() == 1) verdict.headline += " " + alone(run.variants[members.front()]);
+    return;
+  }
   if (members.size() == 1) {
     verdict.headline = alone(run.variants[members.front()]);
     return;
@@ -570,7 +590,8 @@ void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdi
 }
 
 std::string trust_of(const PageRun& run) {
-  const std::string rests = rests_on(run) + measured_beside(run) + not_judged(run);
+  const std::string rests =
+      rests_on(run) + idle_servers(run) + measured_beside(run) + not_judged(run);
   if (run.replications > 1)
     return "Over " + std::to_string(run.replications) +
            " replications; intervals hold the true mean in 95 of 100 such experiments." + rests;

@@ -87,7 +87,7 @@ class NextSteps {
     for (const Knee& knee : verdict_.knees) {
       if (knee.last_held && !knee.first_overloaded && !knee.too_short)
         add_bound(open, *knee.last_held, knee.variant);
-      if (knee.first_overloaded && !knee.last_held)
+      if (knee.first_overloaded && !knee.last_held && !knee.too_short)
         add_bound(low, *knee.first_overloaded, knee.variant);
     }
     const auto [least, most] = scanned();

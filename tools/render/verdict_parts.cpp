@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/scalar_parse.h"
 #include "tools/render/contest.h"
@@ -44,60 +45,75 @@ bool has_rates(const VariantView& v) {
   });
 }
 
-/// An open loop that stops sending before its servers fill up shows no steady state: they take all
-/// its requests at once, at any rate, and answer them later. The answers take in all more than a
-/// third longer than the sending, and first tokens wait for over a quarter of it. Long answers
-/// alone delay no first token.
-bool is_too_short(const StageView& stage) {
-  const Datum *wait = stage.find("ttft.mean"), *requests = stage.find("requests");
-  const Datum* answered = stage.find("request_throughput");
-  return wait != nullptr && requests != nullptr && answered != nullptr &&
-         4 * wait->value * *stage.rate > requests->value && answered->value < 0.75 * *stage.rate;
+/// `its stages from 30 req/s on are too short to tell`, of rates in order.
+std::string short_text(const std::vector<double>& rates, const std::string& and_on) {
+  if (rates.size() == 1)
+    return "; its stage at " + per_second(rates.front()) + " is too short to tell";
+  return "; its stages from " + per_second(rates.front()) + and_on + " are too short to tell";
 }
 
-/// Stages in order of their rate, for a load that keeps its rate.
-Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
-  std::vector<const StageView*> stages;
+/// The stage that decides about each rate, by rate: the longest one, and the last of equal ones.
+/// The first stage of a run fills its caches.
+std::vector<const StageView*> deciding_stages(const std::vector<const VariantView*>& variants) {
+  const auto length = [](const StageView* s) {
+    const Datum* requests = s->find("requests");
+    return requests == nullptr ? 0 : requests->value;
+  };
+  std::map<double, const StageView*> by_rate;
   for (const VariantView* v : variants)
-    for (const std::size_t i : reported_stages(*v)) stages.push_back(&v->stages[i]);
-  std::ranges::stable_sort(stages, {}, [](const StageView* s) { return *s->rate; });
-  const auto knee_at =
-      std::ranges::find_if(stages, [](const StageView* s) { return !is_held(*s); });
-  const auto open_at = std::ranges::find_if(
-      stages, [](const StageView* s) { return is_held(*s) && is_too_short(*s); });
+    for (const std::size_t i : reported_stages(*v)) {
+      const StageView*& stage = by_rate[*v->stages[i].rate];
+      if (stage == nullptr || length(&v->stages[i]) >= length(stage)) stage = &v->stages[i];
+    }
+  std::vector<const StageView*> stages;
+  for (const auto& [rate, stage] : by_rate) stages.push_back(stage);
+  return stages;
+}
+
+/// Rates in order, for a load that keeps its rate. More load is never easier for the same servers.
+Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
+  const std::vector<const StageView*> stages = deciding_stages(variants);
   Knee knee{.variant = name, .text = {}};
-  knee.too_short = knee_at == stages.end() && open_at != stages.end();
-  for (auto s = stages.begin(); s != (knee.too_short ? open_at : knee_at); ++s)
-    if (!is_too_short(**s)) knee.last_held = *(*s)->rate;
+  std::vector<double> below, above;  // Too short to tell, of the knee.
+  const StageView *bad = nullptr, *again = nullptr;
+  for (const StageView* s : stages) {
+    if (is_too_short(*s)) {
+      (bad == nullptr ? below : above).push_back(*s->rate);
+    } else if (!is_held(*s)) {
+      if (bad == nullptr) bad = s;
+    } else if (bad != nullptr) {
+      again = s;
+    } else {
+      knee.last_held = s->rate;
+      below.clear();
+    }
+  }
+  knee.too_short = !below.empty();
   const std::string top = per_second(*stages.back()->rate);
   const std::string held = knee.last_held ? "holds " + per_second(*knee.last_held) : "";
-  if (knee.too_short) {
-    const std::string place = per_second(*(*open_at)->rate);
-    knee.text = !held.empty() ? held + "; its stages from " + place + " on are too short to tell"
-                : stages.size() == 1
-                    ? "has a stage that is too short to tell at " + place
-                    : "has stages that are too short to tell from " + place + " on";
+  if (bad == nullptr) {
+    if (below.empty())
+      knee.text = stages.size() == 1 ? held : "holds every rate, no knee up to " + top;
+    else if (!held.empty())
+      knee.text = held + short_text(below, " on");
+    else
+      knee.text = stages.size() == 1 ? "has a stage that is too short to tell at " + top
+                                     : "is overloaded at no rate up to " + top +
+                                           ", in stages that are too short to tell what it holds";
     return knee;
   }
-  if (knee_at == stages.end()) {
-    knee.text = stages.size() == 1 ? held : "holds every rate, no knee up to " + top;
-    return knee;
-  }
-  knee.first_overloaded = *(*knee_at)->rate;
-  const bool fails = !(*knee_at)->overloaded;
-  const std::string what =
-      fails ? "fails " + human(share_of_failures(**knee_at), Unit::kRatio) + " of its requests"
-            : "is overloaded";
-  const std::string place = per_second(*knee.first_overloaded);
-  if (held.empty())
-    knee.text = what + " at " + place +
-                (stages.size() > 1 && knee_at == stages.begin() ? ", the lowest rate" : "");
-  else
-    knee.text = held + " and " + what + (fails ? " at " + place : " from " + place + " on");
-  const auto again = std::find_if(stages.rbegin(), std::reverse_iterator(knee_at),
-                                  [](const StageView* s) { return is_held(*s); });
-  if (again != std::reverse_iterator(knee_at) && *(*again)->rate > *knee.first_overloaded)
-    knee.text += ", though it holds " + per_second(*(*again)->rate) + " again";
+  knee.first_overloaded = bad->rate;
+  const std::string place = per_second(*bad->rate);
+  const bool on = bad->overloaded && again == nullptr && (!held.empty() || bad != stages.front());
+  knee.text = (held.empty() ? "" : held + " and ") +
+              (bad->overloaded ? "is overloaded "
+                               : "fails " + human(share_of_failures(*bad), Unit::kRatio) +
+                                     " of its requests ") +
+              (on ? "from " + place + " on" : "at " + place);
+  if (bad == stages.front() && stages.size() > 1) knee.text += ", the lowest rate";
+  if (again != nullptr) knee.text += ", though it holds " + per_second(*again->rate) + " again";
+  if (!below.empty()) knee.text += short_text(below, " to " + per_second(below.back()));
+  if (!above.empty()) knee.text += short_text(above, " on");
   return knee;
 }
 
@@ -189,9 +205,14 @@ std::string overload_of(const VariantView& variant) {
 
 Knee knee_of(const std::vector<const VariantView*>& variants, const std::string& name) {
   const VariantView& first = *variants.front();
+  Knee knee{.variant = name, .text = {}};
+  if (std::ranges::any_of(variants, [](const VariantView* v) { return is_cut(v->summary); })) {
+    knee.text = "refuses requests that are too long at any load";
+    knee.too_short = true;
+    return knee;
+  }
   if (std::ranges::all_of(variants, [](const VariantView* v) { return has_rates(*v); }))
     return rate_knee(variants, name);
-  Knee knee{.variant = name, .text = {}};
   const std::string overload = overload_of(first);
   if (!overload.empty()) {
     knee.text = "is overloaded " + overload;
@@ -265,6 +286,20 @@ std::string measured_beside(const PageRun& run) {
           v.name + ": " + errors_text(errors);
   }
   return text.empty() ? text : text + ".";
+}
+
+std::string idle_servers(const PageRun& run) {
+  std::string text;
+  for (const VariantView& v : run.variants) {
+    std::vector<std::string> idle;
+    for (const ServerView& server : v.servers)
+      if (const auto requests = server.values.find("requests");
+          requests != server.values.end() && requests->second.value == 0)
+        idle.push_back(server.name);
+    if (!idle.empty() && idle.size() < v.servers.size())
+      text += " " + v.name + " sends nothing to " + joined(idle) + ".";
+  }
+  return text;
 }
 
 std::string not_judged(const PageRun& run) {

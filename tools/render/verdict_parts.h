@@ -33,6 +33,9 @@ std::string rests_on(const PageRun& run);
 /// How far the variants are off the measured numbers of their scenario, in the stages that ended.
 std::string measured_beside(const PageRun& run);
 
+/// The servers of each variant that got no request; empty for none.
+std::string idle_servers(const PageRun& run);
+
 /// Expectations of the scenario that a scan does not judge; empty for none.
 std::string not_judged(const PageRun& run);
 
