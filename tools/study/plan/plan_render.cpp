@@ -126,6 +126,18 @@ std::string capacity_text(const FoundPlan& plan) {
   return fmt::format("It does not hold with {} % {} KV blocks.", percent, direction);
 }
 
+/// Says so where the runs of the cheapest plan end before its batches have filled; else empty.
+std::string too_short_text(const PlanResult& result) {
+  const FleetEvaluation& best = result.plans.front().evaluation;
+  const double sent = best.mean_of(&FleetRun::send_s);
+  const double answer = best.mean_of(&FleetRun::mean_latency_s);
+  if (sent >= 3 * answer) return {};
+  return fmt::format(
+      "Too short to tell: a run sends for {} s and an answer takes {} s, so batches still "
+      "fill when it ends. Set demand.duration to {} s or more. ",
+      plan_number(sent), plan_number(answer), fixed_text(10 * std::ceil(0.5 * answer), 0));
+}
+
 /// Errors that the answer survives, and errors that flip it.
 std::string robustness_text(const PlanSpace& space, const PlanResult& result) {
   const FoundPlan& best = result.plans.front();
@@ -140,7 +152,8 @@ std::string answer_text(const PlanSpace& space, const PlanResult& result) {
       number_text(100 * space.config.confidence));
   if (result.plans.empty()) return chance;
   const FoundPlan& best = result.plans.front();
-  return fmt::format("Cheapest: {} of {}, ${:.2f}/h, resting on {}. {} For such step times, {}. {}",
+  return too_short_text(result) +
+         fmt::format("Cheapest: {} of {}, ${:.2f}/h, resting on {}. {} For such step times, {}. {}",
                      size_text(space, best.size), family_text(space.families[best.family]),
                      best.price_per_hour, trust_clause(best.trust), robustness_text(space, result),
                      trust_errors_text(best.trust), chance);
@@ -269,21 +282,6 @@ std::string families_text(const PlanSpace& space, const PlanResult& result) {
     text += "; " + method_text(outcome) + "\n";
   }
   return text;
-}
-
-/// Requests must be able to reach their steady state while the run sends.
-std::string short_run_note(const PlanResult& result) {
-  constexpr double kLatencies = 3;
-  for (const FoundPlan& plan : result.plans) {
-    const double latency = plan.evaluation.mean_of(&FleetRun::mean_latency_s);
-    const double send = plan.evaluation.mean_of(&FleetRun::send_s);
-    if (send < kLatencies * latency)
-      return fmt::format(
-          "note: runs send for {} s, requests take {} s: a longer demand.duration would show more "
-          "of the steady state\n",
-          plan_number(send), plan_number(latency));
-  }
-  return {};
 }
 
 void write_size(JsonWriter& json, const PlanSpace& space, const FleetSize& size) {
@@ -465,9 +463,8 @@ std::string render_plan_text(const PlanSpace& space, const PlanResult& result) {
   } else {
     text += plans_table(space, result) + "\n" + bindings_text(result) + memory_text(space, result);
   }
-  text += "\nWhat was searched, in " + std::to_string(result.runs) + " runs:\n" +
-          families_text(space, result);
-  return text + short_run_note(result);
+  return text + "\nWhat was searched, in " + std::to_string(result.runs) + " runs:\n" +
+         families_text(space, result);
 }
 
 std::string render_plan_json(const PlanSpace& space, const PlanResult& result) {
@@ -479,7 +476,7 @@ std::string render_plan_json(const PlanSpace& space, const PlanResult& result) {
   json.member("met", !result.plans.empty());
   if (!result.plans.empty())
     json.member("rests_on", trust_clause(result.plans.front().trust))
-        .member("robustness", robustness_text(space, result));
+        .member("robustness", too_short_text(result) + robustness_text(space, result));
   json.member("scenario", config.scenario).key("prices").begin_array();
   for (const PlanPrice& price : config.prices)
     json.begin_object()
