@@ -187,8 +187,8 @@ TEST(SweepPage, FindsTheSmallestFleetForEachRate) {
   EXPECT_EQ(goals.smallest_fleet(panel, "b", "5"), std::nullopt) << "375 ms with 4 servers";
   const std::string page = render_page(data);
   EXPECT_EQ(headline_of(page),
-            "At rate 10 the goals hold with 4 servers behind a and not even with 4 servers "
-            "behind b.");
+            "At rate 10 the goals hold with 4 servers behind a; behind b they fail even with 4 "
+            "servers.");
   EXPECT_NE(page.find("<tr><td>10</td><td>4 servers</td><td class=\"bad\">none up to 4</td></tr>"),
             std::string::npos);
   EXPECT_EQ(count(page, "class=\"goal-cell\""), 12U) << "one per row of the sweep";
@@ -238,7 +238,7 @@ TEST(SweepPage, FurtherAxesMakePanels) {
   EXPECT_EQ(goals.panels()[1].title, "tp 2");
   EXPECT_EQ(goals.smallest_fleet(goals.panels()[1], "a", "20"), 1U) << "half of 500 ms";
   EXPECT_TRUE(headline_of(render_page(data))
-                  .starts_with("At rate 20 the goals hold with 4 servers behind a, tp 2, "))
+                  .starts_with("At rate 20 the goals hold with 4 servers behind a, tp 2; "))
       << headline_of(render_page(data));
 }
 
@@ -360,6 +360,31 @@ TEST(PlanPage, SaysWhatIsToSpareAndWhatMissedByHowMuch) {
   expect_cells_are_data(page, 5);
 }
 
+TEST(PlanPage, ABoundOfZeroIsNoNearMiss) {
+  json failing = fleet(1, 4.6, 2.0, "misses"), slow = fleet(12, 55, 2.0, "misses");
+  failing["worst"] = {
+      {"goal", "failure_rate <= 0"}, {"name", "failure_rate"}, {"bound", 0}, {"mean", 0.324}};
+  slow["worst"] = {
+      {"goal", "itl_ms.mean < 14"}, {"name", "itl_ms.mean"}, {"bound", 14}, {"mean", 22.7}};
+  const json plan = {{"plan", "p"},
+                     {"goals", {"itl_ms.mean < 14"}},
+                     {"plans", json::array()},
+                     {"families", json::array()},
+                     {"evaluated", {failing, slow}}};
+  const std::string page = page_of_text(plan.dump());
+  const std::size_t table = page.find("The nearest misses");
+  ASSERT_NE(table, std::string::npos);
+  EXPECT_NE(page.find("12 × vllm", table), std::string::npos) << "1.6 times its bound";
+  EXPECT_EQ(page.substr(table, 700).find("1 × vllm"), std::string::npos);
+  const json alone = {{"plan", "p"},
+                      {"goals", json::array()},
+                      {"plans", json::array()},
+                      {"families", json::array()},
+                      {"evaluated", {failing}}};
+  EXPECT_EQ(page_of_text(alone.dump()).find("<td></td></tr>"), std::string::npos)
+      << "it says by how much";
+}
+
 json error_row(const std::string& policy, double mape) {
   return {{"policy", policy},       {"metric", "ttft"},
           {"statistic", "p90"},     {"cells", 2},
@@ -418,6 +443,14 @@ TEST(ValidationPage, SaysTheErrorsByClassAndSortsThem) {
   ASSERT_NE(table, std::string::npos);
   EXPECT_LT(page.find(">large<", table), page.find(">small<", table));
   EXPECT_LT(page.find(">unseen (held out)<"), table);
+  EXPECT_NE(page.find("the others did, so"), std::string::npos);
+  json own = all;
+  own["scenarios"] = {all["scenarios"][0]};
+  own["scenarios"][0]["own_measurements"] = true;
+  const std::string mine = page_of_text(own.dump());
+  EXPECT_NE(mine.find("Your own measurements, not fitted: errors"), std::string::npos);
+  EXPECT_EQ(mine.find("fitted to:"), std::string::npos);
+  EXPECT_EQ(mine.find("the others did, so"), std::string::npos);
   expect_cells_are_data(page, 15);
 }
 

@@ -246,10 +246,11 @@ std::string front_chart(const PagePlan& plan, const std::string& metric,
 std::string misses_table(const PagePlan& plan) {
   std::vector<const PagePlan::Evaluated*> nearest;
   const auto shortfall = [](const PagePlan::Evaluated& e) {
-    const double share = e.worst->bound && *e.worst->bound != 0
-                             ? e.worst->found.value / *e.worst->bound
-                             : e.worst->found.value;
-    return is_upper(*e.worst) ? share : (share > 0 ? 1 / share : 1e300);
+    // A bound of 0 is missed by a factor without end, as the search itself has it.
+    const double found = e.worst->found.value, bound = e.worst->bound.value_or(0);
+    const double over = is_upper(*e.worst) ? found : bound;
+    const double under = is_upper(*e.worst) ? bound : found;
+    return under > 0 ? over / under : (over > under ? 1e300 : 0);
   };
   for (const PagePlan::Evaluated& e : plan.evaluated) {
     if (e.verdict == "meets" || !e.worst) continue;
@@ -271,6 +272,7 @@ std::string misses_table(const PagePlan& plan) {
     const MetricView view = goal_view(e->worst->name);
     const Datum found = in_base_unit(e->worst->found, view);
     std::string why = margin_text(*e->worst);
+    if (why.empty()) why = human(std::abs(found.value - e->worst->bound.value_or(0)), view.unit);
     if (e->verdict == "open") why = "the interval does not decide";
     out += "<tr>" + fleet_cell(e->fleet, e->hardware, e->policy) +
            number_cell(e->price ? &*e->price : nullptr, Unit::kDollars) + "<td class=\"text\">" +

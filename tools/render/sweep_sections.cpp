@@ -89,15 +89,18 @@ Reach cell_reach(const SweepGoals& goals, const SweepPanel& panel, const std::st
 
 /// One sentence that is true of any number of variants and panels.
 std::string headline(const PageSweep& sweep, const SweepGoals& goals) {
-  std::string start = goals.goals().empty() ? "No queue grows without end " : "The goals hold ";
+  const bool no_goals = goals.goals().empty();
   const bool by_fleet =
       goals.fleet() != nullptr && (goals.rate() != nullptr || goals.drawn().size() == 1);
-  std::string rate;
+  std::string rate, place;
   if (by_fleet && goals.rate() != nullptr) {
     rate = telling_rate(goals);
-    start[0] = static_cast<char>(start[0] - 'A' + 'a');
-    start = "At " + axis_text(sweep.axes[goals.rate()->axis], rate) + " " + start;
+    place = "At " + axis_text(sweep.axes[goals.rate()->axis], rate) + " ";
   }
+  const auto begin = [&place](std::string text) {
+    if (place.empty()) text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return place + text;
+  };
   std::vector<Reach> all;
   for (const SweepPanel& panel : goals.panels())
     for (const std::string& variant : goals.variants())
@@ -107,17 +110,31 @@ std::string headline(const PageSweep& sweep, const SweepGoals& goals) {
                         : cell_reach(goals, panel, variant));
   std::stable_sort(all.begin(), all.end(),
                    [](const Reach& a, const Reach& b) { return a.score > b.score; });
-  const auto said = [](const Reach& r) { return r.words + " behind " + r.name; };
-  if (all.size() > kMostNamed) {
+  const auto is_no = [](const Reach& r) { return r.words.starts_with("not "); };
+  const auto said = [&](const Reach& r) {
+    return is_no(r) ? "behind " + r.name + (no_goals ? " queues grow " : " they fail ") +
+                          r.words.substr(4)
+                    : r.words + " behind " + r.name;
+  };
+  const std::string start = begin(no_goals ? "no queue grows without end " : "the goals hold ");
+  if (all.size() > kMostNamed && !is_no(all.front())) {
     std::string text = start + said(all.front());
     if (all.front().score == all.back().score)
       return text + ", as behind all " + std::to_string(all.size()) + ".";
-    return text + ", the best of " + std::to_string(all.size()) + ", and " + said(all.back()) +
-           ", the worst.";
+    return text + ", the best of " + std::to_string(all.size()) +
+           (is_no(all.back()) ? "; " : ", and ") + said(all.back()) + ", the worst.";
   }
   std::vector<std::string> texts;
-  for (const auto& one : all) texts.push_back(said(one));
-  return start + joined(texts) + ".";
+  std::string others;
+  for (const Reach& r : all)  // Each no comes after each yes.
+    if (!is_no(r))
+      texts.push_back(said(r));
+    else if (!texts.empty() || !others.empty())
+      others += "; " + said(r);
+    else
+      others = begin(no_goals ? "queues grow " : "the goals fail ") + r.words.substr(4) +
+               " behind " + r.name;
+  return (texts.empty() ? "" : start + joined(texts)) + others + ".";
 }
 
 /// Says for each class of step times how many cells rest on it.

@@ -96,10 +96,15 @@ std::string validation_verdict(const Node& root) {
   }
   if (const std::string limits = limits_sentence(root["scenarios"].items()); !limits.empty())
     out += "<li>" + limits + "</li>";
+  const std::vector<Node> scenarios = root["scenarios"].items();
+  const bool all_own =
+      std::ranges::all_of(scenarios, [](const Node& s) { return s["own_measurements"].is_true(); });
   return out +
          "</ul><p class=\"fine\">Mean absolute error in percent of the published value, with the "
-         "number of published values in brackets. Held-out experiments had no part in any fit; "
-         "the others did, so their errors are smaller than those of a new deployment.</p>"
+         "number of published values in brackets. " +
+         std::string(all_own ? "Your own measurements had no part in any fit.</p>"
+                             : "Held-out experiments had no part in any fit; the others did, so "
+                               "their errors are smaller than those of a new deployment.</p>") +
          "</section>";
 }
 
@@ -229,10 +234,10 @@ struct ErrorRow {
 };
 
 /// The rows of the error tables, the largest error first.
-std::string error_table(const std::vector<Node>& scenarios, bool held_out) {
+std::string error_table(const std::vector<Node>& scenarios, bool held_out, bool own) {
   std::vector<ErrorRow> rows;
   for (const Node& scenario : scenarios)
-    if (scenario["held_out"].is_true() == held_out)
+    if (scenario["held_out"].is_true() == held_out && scenario["own_measurements"].is_true() == own)
       for (const Node& row : scenario["errors"].items())
         rows.push_back({scenario["scenario"].text(), row});
   if (rows.empty()) return {};
@@ -244,9 +249,10 @@ std::string error_table(const std::vector<Node>& scenarios, bool held_out) {
   });
   std::string out =
       std::string("<h2>") +
-      (held_out ? "Held-out experiments: errors, largest first"
-                : "Experiments that curves were fitted to: errors, largest first") +
-      "</h2>" + open_table(8) +
+      (own        ? "Your own measurements, not fitted"
+       : held_out ? "Held-out experiments"
+                  : "Experiments that curves were fitted to") +
+      ": errors, largest first" + "</h2>" + open_table(8) +
       "<thead><tr><th>scenario</th><th class=\"text\">policy"
       "</th><th class=\"text\">metric</th><th>numbers</th><th>mean error, %</th>" +
       std::string(limits ? "<th>limit, %</th>" : "") +
@@ -314,7 +320,8 @@ std::string validation_sections(const PageDocument& document) {
                     (scenarios.size() == 1 ? " scenario" : " scenarios") +
                     "</div><h1>Simulated beside measured</h1></header>";
   return out + validation_verdict(root) + group(scenarios, false) + group(scenarios, true) +
-         error_table(scenarios, false) + error_table(scenarios, true);
+         error_table(scenarios, false, true) + error_table(scenarios, false, false) +
+         error_table(scenarios, true, false);
 }
 
 }  // namespace routesim::tools

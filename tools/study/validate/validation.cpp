@@ -396,6 +396,7 @@ ScenarioValidation ValidationBook::finish() const {
   ScenarioValidation v;
   v.scenario = input_.scenario;
   v.held_out = input_.held_out;
+  v.own = input_.own;
   v.seeds = seeds_;
   for (const ValidationVariant& variant : input_.variants)
     v.policies.push_back(variant.plan.scenario.measured.policy);

@@ -131,6 +131,7 @@ struct DifferenceSummary {
 struct ScenarioValidation {
   std::string scenario;
   bool held_out = false;  ///< Nothing was fitted to it: its file is in a folder `holdout`.
+  bool own = false;       ///< A load tool's own result, beside built-in curves that never saw it.
   std::size_t seeds = 0;
   std::vector<std::string> policies;  ///< By variant in file order; the first is the base.
   std::vector<ValidationCell> cells;  ///< In the order of the CSV.
@@ -156,6 +157,7 @@ struct ValidationVariant {
 struct ValidationInput {
   std::string scenario;
   bool held_out = false;
+  bool own = false;  ///< ScenarioValidation::own.
   std::vector<ValidationVariant> variants;
   std::vector<UnscoredRule> unscored;
 };

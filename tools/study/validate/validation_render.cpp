@@ -242,7 +242,7 @@ std::string render_validation_json(const std::vector<ScenarioValidation>& all,
   json.key("scenarios").begin_array();
   for (const ScenarioValidation& v : all) {
     json.begin_object().member("scenario", v.scenario).member("held_out", v.held_out);
-    json.member("seeds", v.seeds);
+    json.member("own_measurements", v.own).member("seeds", v.seeds);
     write_cells(json, v);
     write_errors(json, v, limits);
     write_differences(json, v);
