@@ -231,6 +231,11 @@ TEST(Overload, NoVerdictPoolsOverloadedAndHealthyStages) {
             std::string::npos)
       << judged[0].detail;
   EXPECT_EQ(judged[1].decision, Decision::kHolds);
+  // More time in an overloaded stage lets no broken bound hold again.
+  EXPECT_EQ(judge({expect("ttft_ms.mean < 50", "old")}, mixed)[0].decision, Decision::kFails);
+  EXPECT_EQ(judge({expect("ttft_ms.mean > 150", "old")}, mixed)[0].decision, Decision::kUndecided);
+  EXPECT_EQ(judge({expect("output_tokens_per_s > 1e9", "old")}, mixed)[0].decision,
+            Decision::kUndecided);
   EXPECT_EQ(judge({whole}, healthy)[0].decision, Decision::kHolds);
 
   const ResultFile base{.path = "a.json", .set = healthy, .resolved = {}};

@@ -111,7 +111,10 @@ Judgement judge_one(const Expectation& e, const ResultSet& set) {
   for (const std::string* name : {&e.variant, &c.reference}) {
     const VariantValues* const variant = set.find_variant(*name);
     const std::string pooled = variant != nullptr ? pooled_overload(*variant, e.stage) : "";
-    if (pooled.empty()) continue;
+    // More time in an overloaded stage raises latencies and failures further.
+    const bool worsens = c.less && c.reference.empty() && c.metric.has_direction &&
+                         c.metric.direction == sim::Direction::kSmallerIsBetter;
+    if (pooled.empty() || (worsens && j.decision == Decision::kFails)) continue;
     j.decision = Decision::kUndecided;
     j.detail += "; " + pooled + ": give a stage";
   }
