@@ -355,6 +355,16 @@ TEST_F(TuneFile, KnobsAreJudgedAtTheirLines) {
                    "minimise ttft_ms.p90)"});
   EXPECT_EQ(errors_of("knobs:\n- {name: x}\n"),
             Errors{"3: knobs[0]: must have one of set, weight, picker and split (got 0 of them)"});
+  EXPECT_EQ(errors_of("knobs:\n- {set: workload.groups.rate, values: [6, 8]}\n- {set: seed, "
+                      "values: [3, 4]}\n"),
+            (Errors{"3: knobs[0].set: is no key of a deployment (got workload.groups.rate)",
+                    "4: knobs[1].set: is no key of a deployment (got seed)"}));
+  EXPECT_EQ(errors_of("goals: [less x]\nknobs:\n- {set: \"" + seqs +
+                      "\", values: [0]}\n- {set: \"" + seqs + "\", name: again, values: [-1]}\n"),
+            (Errors{"2: goals[0]: must be minimise METRIC or maximise METRIC (got less x)",
+                    "4: cluster.pools[0].engine.max_num_seqs: must be at least 1 (got 0)",
+                    "5: cluster.pools[0].engine.max_num_seqs: must be at least 1 (got -1)"}))
+      << "all at once";
   EXPECT_EQ(errors_of("knobs:\n- {weight: queue-scorer}\n"),
             Errors{"3: knobs[0].weight: needs an EndpointPickerConfig, and the variant has none"});
   EXPECT_EQ(errors_of("knobs:\n- {set: \"" + seqs + "\", range: [9, 1]}\n"),

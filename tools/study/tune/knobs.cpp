@@ -473,10 +473,15 @@ class KnobReader {
   std::optional<Knob> set_knob() {
     std::vector<std::string> paths = {config_.set};
     paths.insert(paths.end(), config_.also.begin(), config_.also.end());
-    for (const std::string& path : paths)
-      if (!parse_key_path(path))
-        return fail(path_ + (path == config_.set ? ".set" : ".also"),
-                    "is not a key path (got " + printable(path) + ")");
+    for (const std::string& path : paths) {
+      const std::string at = path_ + (path == config_.set ? ".set" : ".also");
+      const std::optional<std::vector<PathStep>> steps = parse_key_path(path);
+      if (!steps) return fail(at, "is not a key path (got " + printable(path) + ")");
+      // Less load is no better deployment, and another seed is none at all.
+      if (steps->front().key != "cluster" && steps->front().key != "routing")
+        return fail(at, "is no key of a deployment (got " + printable(path) + ")",
+                    "a knob is a key of cluster or routing; `set:` and `shift:` change the load");
+    }
     const std::string published = published_at(*parse_key_path(config_.set));
     const ConfigNode::Ptr& list = config_.values.root;
     if (!config_.range.empty())

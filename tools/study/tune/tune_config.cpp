@@ -44,7 +44,8 @@ void describe(Describer& d, TuneConfig& c) {
   field(d,
         {"subject_to",
          "What must hold: METRIC < NUMBER, or METRIC < NUMBER% of published. When absent, TTFT "
-         "(p90), time per output token, output tokens/s and failures may each get 2 % worse."},
+         "(mean, p90, p99), time per output token, output tokens/s and failures may each get 2 % "
+         "worse."},
         c.subject_to);
   field(
       d,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/scalar_parse.h"
 #include "tools/results/text_table.h"
 #include "tools/study/parallel.h"
 
@@ -56,8 +57,19 @@ class Judge {
  private:
   const Choice& best() const { return search_.candidates[search_.best].choice; }
 
-  /// The router that knows everything, with the published engines.
-  static Assignment omniscient() { return make_assignment("routing.balancer", "omniscient"); }
+  /// The router that knows everything, with the published engines and as much time for a decision.
+  void make_omniscient(JudgedRun& run) const {
+    Diagnostics said;
+    if (const auto published = prepare_choice(space_, run.choice, run.extra, said)) {
+      const sim::RoutingConfig& routing = published->scenario.routing;
+      for (const auto& [key, time] : {std::pair("decision_latency", routing.decision_latency),
+                                      std::pair("service_time", routing.service_time)})
+        run.extra.push_back(
+            make_assignment("routing." + std::string(key),
+                            number_text(time.value_or(Duration::zero()).to_seconds()) + "s"));
+    }
+    run.extra.push_back(make_assignment("routing.balancer", "omniscient"));
+  }
 
   void add_runs() {
     for (std::size_t load = 0; load <= space_.shifts.size(); ++load) {
@@ -66,7 +78,7 @@ class Judge {
       runs_.push_back({.choice = space_.published(), .extra = extra});
       runs_.push_back({.choice = best(), .extra = extra});
       runs_.push_back({.choice = space_.published(), .extra = extra});
-      runs_.back().extra.push_back(omniscient());
+      make_omniscient(runs_.back());
     }
     for (const std::size_t knob : space_.changed(best())) {
       runs_.push_back({.choice = best(), .extra = {}});
@@ -287,6 +299,22 @@ class Judge {
     return text;
   }
 
+  /// `, but ttft_ms.p99 is 13.6 % worse [4.5, 23.7]`: metrics of the load as given that lose beyond
+  /// chance, and by as much as a gain must be.
+  std::string losers_text() const {
+    std::string text;
+    for (const JudgedMetric& metric : out_.loads.front().metrics) {
+      const auto is_goal = [&](const TuneGoal& g) { return g.metric == metric.metric; };
+      if (!metric.metric.has_direction || std::ranges::any_of(space_.goals, is_goal)) continue;
+      const Gain gain = gain_of(metric.difference, metric.metric);
+      if (gain.high >= 0 || gain.percent > -100 * kLeastGain) continue;
+      text +=
+          (text.empty() ? ", but " : " and ") + metric.metric.text +
+          fmt::format(" is {:.1f} % worse [{:.1f}, {:.1f}]", -gain.percent, -gain.high, -gain.low);
+    }
+    return text;
+  }
+
   std::string headline() const {
     const JudgedLoad& given = out_.loads.front();
     const std::string seeds = fmt::format("{} fresh seeds", out_.seeds.size());
@@ -301,11 +329,11 @@ class Judge {
                          changes == 1 ? "s" : "", broken.size() == 1 ? "it" : "them");
     switch (out_.decision) {
       case TuneDecision::kBetter:
-        return fmt::format("{} on {}: {}{}{}.", what, seeds, broken.empty() ? "a gain of " : "",
-                           gained, elsewhere_text());
+        return fmt::format("{} on {}: {}{}{}{}.", what, seeds, broken.empty() ? "a gain of " : "",
+                           gained, losers_text(), elsewhere_text());
       case TuneDecision::kFragile:
-        return fmt::format("{} on {} (a gain of {}), but not on every load{}.", what, seeds, gained,
-                           elsewhere_text());
+        return fmt::format("{} on {} (a gain of {}{}), but not on every load{}.", what, seeds,
+                           gained, losers_text(), elsewhere_text());
       case TuneDecision::kTrade:
         return trade_text(seeds);
       case TuneDecision::kNothing:
