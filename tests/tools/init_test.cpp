@@ -582,13 +582,12 @@ TEST_F(Init, ARouterThatIsNotTakenIsNamed) {
       << made.errors;
   write("pd.yaml", deployment({}, "qwen-prefill") + "---\n" + deployment({}, "qwen-decode"));
   write("router.sh",
-        "vllm-router --vllm-pd-disaggregation --policy round_robin --prefill http://p "
-        "--decode http://d\n");
+        "python3 -m sglang_router.launch_router --pd-disaggregation --policy round_robin "
+        "--prefill http://p --decode http://d\n");
   const Result same = init({"pd.yaml", "router.sh", "load.yaml"}, {"--force"});
   ASSERT_EQ(same.code, ExitCode::kSuccess) << same.errors;
-  EXPECT_NE(
-      same.errors.find("not used: router.sh: vllm-router-round-robin is the baseline already\n"),
-      std::string::npos)
+  EXPECT_NE(same.errors.find("not used: router.sh: smg-round-robin is the baseline already\n"),
+            std::string::npos)
       << same.errors;
 }
 
@@ -618,7 +617,7 @@ TEST_F(Init, PrefillAndDecodeBecomePoolsBehindABaselineThatReachesBoth) {
   EXPECT_NE(scenario().find("  - name: qwen-prefill\n    role: prefill\n    vllm_serve: pd.yaml\n"),
             std::string::npos);
   EXPECT_NE(scenario().find("  - name: qwen-decode\n    role: decode\n"), std::string::npos);
-  EXPECT_NE(scenario().find("routing: {balancer: vllm-router-round-robin}"), std::string::npos);
+  EXPECT_NE(scenario().find("routing: {balancer: smg-round-robin}"), std::string::npos);
 }
 
 TEST_F(Init, AKustomizeFolderIsServersAndItsConfigMapTheRouter) {

@@ -192,8 +192,9 @@ class Draft {
     });
   }
 
-  /// A Kubernetes Service sends nothing to prefill servers.
-  std::string baseline() const { return has_prefill_ ? "vllm-router-round-robin" : "k8s-service"; }
+  /// A Kubernetes Service sends nothing to prefill servers. vllm-router's round robin has one
+  /// counter for both roles, so it leaves every second server of two even pools idle.
+  std::string baseline() const { return has_prefill_ ? "smg-round-robin" : "k8s-service"; }
 
   void write_head() {
     line(0, "# Written by `routesim init`. The files are read again at every run.");
