@@ -301,6 +301,27 @@ TEST_F(Answer, AForeignFileIsOneErrorThatNamesIt) {
   EXPECT_NE(compared.err.find("is a plan, not a result"), std::string::npos) << compared.err;
 }
 
+TEST_F(Answer, MeasuredNumbersAreOfOneLoadAndFleet) {
+  write("m.csv",
+        "experiment,policy,stage,rate,metric,statistic,unit,value,source\n"
+        "e,p,0,4,output_throughput,mean,tok/s,580,invented\n");
+  const std::string file =
+      write("s.yaml",
+            "name: s\nworkload: {groups: {requests: 8, rate: 4, groups: 2, prefix_len: 64, "
+            "suffix_len: 64, output_len: 4}}\ncluster:\n  pools: [{name: vllm, replicas: 2, "
+            "accelerator: H100-SXM, model: Qwen3-8B}]\nrouting: {balancer: round-robin}\n"
+            "measured: {csv: m.csv, experiment: e, policy: p}\n");
+  const Result as_is = run({"run", file, "--set", "routing.balancer=random"});
+  EXPECT_NE(as_is.out.find("err %"), std::string::npos) << as_is.out;
+  for (const char* set : {"workload.groups.rate=2", "cluster.pools[vllm].replicas=1",
+                          "cluster.pools[0].accelerator=H200-SXM"}) {
+    const Result other = run({"run", file, "--set", set});
+    EXPECT_EQ(other.code, 0) << other.err;
+    EXPECT_EQ(other.out.find("err %"), std::string::npos) << other.out;
+    EXPECT_NE(other.err.find("makes another load or fleet"), std::string::npos) << other.err;
+  }
+}
+
 TEST_F(Answer, GatesSuggestNames) {
   const std::string before = (folder_ / "a.json").string();
   ASSERT_EQ(run({"run", tiny(), "-o", "json=" + before, "-q"}).code, 0);

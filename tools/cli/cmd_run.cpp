@@ -122,6 +122,16 @@ void check_goals(const std::vector<Expectation>& expectations, const GoodputGoal
                         "set goodput: [ttft:500ms] in the scenario, or --goodput ttft:500ms");
 }
 
+/// Whether an override makes another load or fleet than the measured one.
+bool is_not_as_measured(const std::string& set) {
+  const std::string key = set.substr(0, set.find('='));
+  const auto ends = [&key](const char* word) { return key.ends_with(word); };
+  return (key.starts_with("workload") && !key.starts_with("workload.options") &&
+          !ends("_overhead") && !ends("_scale")) ||
+         key == "cluster" || ends("pools") || ends("].replicas") || ends("].model") ||
+         ends("].accelerator") || ends("_parallel") || ends(".rate_scale");
+}
+
 /// Everything that can be wrong is found before the first variant runs.
 std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
                                           const RunSettings& settings, Diagnostics& diagnostics) {
@@ -136,6 +146,13 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
       append(diagnostics, variant.provenance.located(found, {}));
     }
     MeasuredTable measured = load_measured(variant, diagnostics);
+    const auto other = std::ranges::find_if(settings.request.sets, is_not_as_measured);
+    if (other != settings.request.sets.end() && !measured.rows.empty()) {
+      diagnostics.warning({.file = "--set"}, other->substr(0, other->find('=')),
+                          "makes another load or fleet than the one of measured.csv, whose numbers "
+                          "are left out");
+      measured = {};
+    }
     if (!plan) continue;
     std::vector<Expectation> expectations;
     if (settings.scan.empty())
