@@ -430,6 +430,10 @@ TEST_F(Cli, ListsAndSchema) {
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_GT(std::count(result.out.begin(), result.out.end(), '\n'), 3) << what;
   }
+  const Result all = run({"list"});
+  EXPECT_EQ(all.code, 0);
+  for (const char* what : {"models", "accelerators", "plugins", "balancers", "scenarios"})
+    EXPECT_NE(all.out.find(std::string("routesim list ") + what + "\n"), std::string::npos);
   const Result scenarios = run({"list", "scenarios", "--folder", folder_.string()});
   EXPECT_EQ(scenarios.code, 0);
   tiny();

@@ -108,6 +108,11 @@ std::string list_scenarios(const std::string& folder, Console& console) {
 }
 
 ExitCode run_list(Options& options, Console& console) {
+  if (options.positionals().empty()) {
+    for (const char* what : {"models", "accelerators", "plugins", "balancers", "scenarios"})
+      console.print(std::string("routesim list ") + what + "\n");
+    return ExitCode::kSuccess;
+  }
   const std::string& what = options.positionals().front();
   if (what == "accelerators") console.print(list_accelerators());
   if (what == "models") console.print(list_models());
@@ -125,7 +130,7 @@ Command list_command() {
   return {
       .name = "list",
       .summary = "List models, accelerators, plugins, balancers or scenarios.",
-      .positional = {.name = "models|accelerators|plugins|balancers|scenarios", .min = 1, .max = 1},
+      .positional = {.name = "models|accelerators|plugins|balancers|scenarios", .min = 0, .max = 1},
       .options = {folder_option("Where scenarios are looked for")},
       .examples = {{"routesim list models", "What a scenario can name."},
                    {"routesim list balancers",
