@@ -330,6 +330,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(list(plans["replicas.vllm"]), [4, 9])
         compared = routesim.compare(self.result, variant=["service", "prefix-aware"])
         changes = compared.changes()
+        self.assertEqual(set(changes["stage"]), {"0", "1", "2", "all"})
         found = compared.raw["pairs"][0]["stages"][0]["metrics"]["ttft_ms.mean"]
         self.assertEqual(changes.loc[0, "difference.mean"], found["difference"]["mean"])
 

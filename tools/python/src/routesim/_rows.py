@@ -255,14 +255,14 @@ def plans(raw: Row) -> list[Row]:
 def changes(raw: Row) -> list[Row]:
     rows = []
     for pair in raw["pairs"]:
-        for stage in pair["stages"]:
+        for stage in [*pair["stages"], {"name": "all", **pair["summary"]}]:
             for metric, found in stage["metrics"].items():
                 rows.append(
                     {
                         "base_variant": pair["base"],
                         "new_variant": pair["new"],
                         "paired": pair["paired"],
-                        "stage": stage["name"] or "all",
+                        "stage": stage["name"],
                         "metric": metric,
                         **_flat({k: v for k, v in found.items() if v is not None}),
                     }
