@@ -122,6 +122,10 @@ std::string capacity_text(const VariantReport& variant) {
   if (bands.empty()) return {};
   const auto most = std::ranges::max_element(bands, {}, movement);
   const std::string percent = number_text(std::round(100 * kCapacityBand)) + " %";
+  constexpr double kNoticed = 1.01;
+  if (movement(*most) < kNoticed)
+    return "near its knee, but " + percent +
+           " of the KV blocks, fewer or more, move the mean TTFT of no stage by 1 %";
   const auto seconds = [](double v) { return fixed_text(v, v < 1 ? 3 : 2) + " s"; };
   std::string text = "near its knee, where " + percent +
                      " of the KV blocks move the mean TTFT of " +
