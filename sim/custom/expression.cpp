@@ -9,6 +9,7 @@
 
 #include "base/diagnostic.h"
 #include "base/run_error.h"
+#include "sim/custom/score_sheet.h"
 #include "sim/custom/server_view.h"
 
 namespace routesim::sim {
@@ -102,6 +103,7 @@ class Formula {
     for (const auto& [used, address] : parser_.GetUsedVar())
       for (const Name& n : kNames)
         if (n.documented.name == used) {
+          used_.push_back(&n);
           inputs_.metrics = inputs_.metrics || n.metrics;
           inputs_.prefix = inputs_.prefix || n.prefix;
           uses_random_ = uses_random_ || n.value == &Variables::random;
@@ -111,15 +113,17 @@ class Formula {
   ViewInputs inputs() const { return inputs_; }
   bool uses_random() const { return uses_random_; }
   const std::string& text() const { return text_; }
+  const std::vector<const Name*>& used() const { return used_; }
 
  private:
   std::string text_;
   mu::Parser parser_;
+  std::vector<const Name*> used_;
   ViewInputs inputs_;
   bool uses_random_ = false;
 };
 
-class Expression final : public policies::Balancer {
+class Expression final : public policies::Balancer, public KeepsScores {
  public:
   Expression(const ExpressionSettings& settings, const RandomStream& random)
       : score_(settings.score, variables_),
@@ -146,6 +150,7 @@ class Expression final : public policies::Balancer {
       set_server(i, request);
       if (filter_ && finite(*filter_, "filter", i, request) == 0) continue;
       const double score = finite(score_, "score", i, request);
+      if (sheet_ != nullptr) note(i, score);
       if (chosen && score < best) continue;
       ties = chosen && score == best ? ties + 1 : 1;
       best = score;
@@ -153,6 +158,11 @@ class Expression final : public policies::Balancer {
     }
     if (!chosen) return policies::BalancerAnswer::refused(503);
     return pick_of(*chosen);
+  }
+  void keep_scores(ScoreSheet* sheet) override {
+    sheet_ = sheet;
+    if (sheet == nullptr) return;
+    for (const Name* n : score_.used()) sheet->names.emplace_back(n->documented.name);
   }
   void on_sent(const policies::BalancerPick& pick,
                const policies::BalancerRequest& request) override {
@@ -192,6 +202,11 @@ class Expression final : public policies::Balancer {
     v.server = i;
     if (score_.uses_random() || (filter_ && filter_->uses_random())) v.random = random_.uniform();
   }
+  void note(std::uint32_t i, double score) {
+    ScoreSheet::Row row{.endpoint = i, .score = score, .inputs = {}};
+    for (const Name* n : score_.used()) row.inputs.push_back(variables_.*(n->value));
+    sheet_->rows.push_back(std::move(row));
+  }
   /// The formula's value. Infinite ones tie at every server, so that chance would route; NaN
   /// compares with nothing.
   double finite(const Formula& formula, const char* key, std::uint32_t i,
@@ -214,6 +229,7 @@ class Expression final : public policies::Balancer {
   std::optional<Formula> filter_;
   ServerView view_;
   RandomStream random_;
+  ScoreSheet* sheet_ = nullptr;  ///< Of the decision that is explained.
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "policies/decision.h"
 #include "policies/scheduler.h"
+#include "sim/custom/score_sheet.h"
 #include "sim/engine/gauges.h"
 #include "workloads/request.h"
 
@@ -43,6 +44,7 @@ struct DecisionRecord {
       totals;  ///< Per row, weighted score of the primary profile; NaN = not scored.
   std::vector<policies::TierHits> tier_hits;  ///< By the precise index; empty without one.
   policies::Explanation seen;                 ///< How the router decided.
+  ScoreSheet sheet;  ///< The same of a formula; without rows for every other policy.
   /// How the same configuration would decide if every gauge and every cache were known as they
   /// are; its own counts of requests in flight stay what they are. Filled when asked for.
   policies::Explanation omniscient;

@@ -247,7 +247,11 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
                                 .now = now,
                                 .view = [&] { return view(request, keys); }};
   DecisionRecord record = reporter_->before(subject);
+  auto* const scores = dynamic_cast<KeepsScores*>(in.balancer.get());
+  if (scores != nullptr) scores->keep_scores(&record.sheet);
   route = choose();
+  if (scores != nullptr) scores->keep_scores(nullptr);
+  for (const ScoreSheet::Row& row : record.sheet.rows) record.totals[row.endpoint] = row.score;
   route.instance = which;
   if (!route.held) reporter_->after(subject, in.scratch, route, record);
   return route;

@@ -13,6 +13,7 @@
 #include "policies/index/prefix_index.h"
 #include "sim/custom/expression.h"
 #include "sim/custom/library.h"
+#include "sim/custom/score_sheet.h"
 
 namespace routesim::sim {
 namespace {
@@ -66,6 +67,26 @@ Pool by_formula(const std::string& score, const std::string& filter = "") {
 }
 
 // ---- Formulas -----------------------------------------------------------------------------------
+
+TEST(Expression, TellsTheScoresOfADecision) {
+  Pool same = by_formula("10 * prefix_hit - waiting", "server < 2");
+  same.scrape(0, 4, 0, 0);
+  same.scrape(1, 3, 7, 0.25);
+  ScoreSheet sheet;
+  auto* const scores = dynamic_cast<KeepsScores*>(&same.balancer());
+  ASSERT_NE(scores, nullptr);
+  scores->keep_scores(&sheet);
+  const std::uint32_t chosen = same.chosen();
+  scores->keep_scores(nullptr);
+  (void)same.pick();
+  EXPECT_EQ(sheet.names, (std::vector<std::string>{"prefix_hit", "waiting"}));
+  ASSERT_EQ(sheet.rows.size(), 2U)
+      << "the filter leaves out the third, and the second pick is none";
+  EXPECT_EQ(sheet.rows[1].endpoint, 1U);
+  EXPECT_EQ(sheet.rows[1].inputs, (std::vector<double>{0.5, 3}));
+  EXPECT_EQ(sheet.rows[1].score, 2);
+  EXPECT_EQ(chosen, 1U);
+}
 
 TEST(Expression, EveryQuantityHasItsValue) {
   // The formula is 1 for the right value at server b, 0 for a wrong one, and 0.5 elsewhere.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/scalar_parse.h"
 #include "base/text.h"
 #include "policies/row_math.h"
 #include "policies/scheduling_profile.h"
@@ -192,7 +193,8 @@ std::string why(const DecisionStudy& study) {
   const sim::DecisionRecord& r = study.record;
   if (!r.routed) return "The router turned the request away.";
   const std::string& name = r.endpoints[r.picked].name;
-  if (!r.scored) return name + " was the balancer's choice; it scores nothing.";
+  if (!r.scored && r.sheet.rows.empty())
+    return name + " was the balancer's choice; it scores nothing.";
   const double own = r.totals[r.picked];
   double best_other = -INFINITY;
   std::uint32_t runner_up = r.picked;
@@ -259,6 +261,23 @@ std::string profile_table(const DecisionRecord& record,
                std::to_string(profile.candidates.size()) + "\n";
   return "  profile " + printable(profile.profile) + ", picker " + printable(profile.picker) +
          "\n" + filters + table.str();
+}
+
+/// The value of a formula for each server, and of each quantity in it.
+std::string sheet_table(const DecisionRecord& record) {
+  TextTable table(1);
+  std::vector<std::string> head = {"endpoint"};
+  head.insert(head.end(), record.sheet.names.begin(), record.sheet.names.end());
+  head.insert(head.end(), {"score", ""});
+  table.add_row(std::move(head));
+  for (const sim::ScoreSheet::Row& row : record.sheet.rows) {
+    std::vector<std::string> cells = {printable(record.endpoints[row.endpoint].name)};
+    for (const double input : row.inputs) cells.push_back(number_text(input));
+    cells.push_back(std::isfinite(row.score) ? fixed_text(row.score, 4) : number_text(row.score));
+    cells.emplace_back(row.endpoint == record.picked ? "<- picked" : "");
+    table.add_row(std::move(cells));
+  }
+  return table.str();
 }
 
 std::string known_and_true(const std::string& known, double truth, int decimals) {
@@ -333,6 +352,8 @@ std::string render_decision_text(const DecisionStudy& study) {
   if (r.scored) {
     out += "\nAs the router saw it\n";
     for (const auto& profile : r.seen.profiles) out += profile_table(r, profile);
+  } else if (!r.sheet.rows.empty()) {
+    out += "\nThe formula's value for each server\n" + sheet_table(r);
   }
   out += "\nWhat it knew / what was true\n" + facts_table(r) + omniscient_text(study);
   if (study.alternatives.empty()) return out;

@@ -1,8 +1,8 @@
 /* Lets a policy be written in Python: a shared object that embeds the interpreter. The option of the
  * scenario is the path of the Python file, which defines score(request, servers).
  *
- *   cc -O2 -fPIC -shared $(python3-config --includes) -I. python_policy.c -o python_policy.so \
- *      $(python3-config --embed --ldflags)
+ *   cc -O2 -fPIC -shared $(python3-config --includes) -I../../../../sim/custom python_policy.c \
+ *      -o python_policy.so $(python3-config --embed --ldflags)
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
