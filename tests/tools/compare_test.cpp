@@ -10,6 +10,7 @@
 #include "tools/render/html_page.h"
 #include "tools/render/render.h"
 #include "tools/results/report.h"
+#include "tools/study/compare/changes.h"
 #include "tools/study/compare/comparison.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/compare/until.h"
@@ -485,6 +486,26 @@ TEST_F(Files, AMissingVariantDecidesNoGate) {
   request.variants = {"x"};
   EXPECT_EQ(overall(compare_results(base, one, request, diagnostics).gates), Decision::kHolds);
   EXPECT_FALSE(diagnostics.has_errors());
+}
+
+TEST_F(Files, ChangesInsideFilesAreNamed) {
+  const auto with = [](const std::string& weight) {
+    return R"({}, "files": {"routing.endpoint_picker": {"profiles": [{"name": "p", "plugins":
+      [{"pluginRef": "prefix-cache-scorer", "weight": )" +
+           weight + "}]}]}}";
+  };
+  const ResultFile base = read(result("base.json", {0.1}, "x", 1, with("3")));
+  const ResultFile other = read(result("other.json", {0.1}, "x", 1, with("0.1")));
+  Diagnostics diagnostics;
+  const std::vector<Change> changes = changes_of(compare_results(base, other, {}, diagnostics));
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_NE(changes[0].path.find("plugins[prefix-cache-scorer].weight"), std::string::npos)
+      << changes[0].path;
+  EXPECT_EQ(changes[0].base, "3");
+  EXPECT_EQ(changes[0].changed, "0.1");
+  EXPECT_NE(render_comparison_text(compare_results(base, other, {}, diagnostics))
+                .find("plugins[prefix-cache-scorer].weight: 3 became 0.1"),
+            std::string::npos);
 }
 
 TEST_F(Files, AnInterruptedResultDecidesNoGate) {

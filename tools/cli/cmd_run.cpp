@@ -162,7 +162,7 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
     planned.push_back({.plan = std::move(*plan),
                        .scan_of = variant.scan_of,
                        .fleet_of = variant.fleet_of,
-                       .resolved = resolved_json(variant),
+                       .resolved = resolved_with_files(variant),
                        .measured = std::move(measured),
                        .goals = goals,
                        .expectations = std::move(expectations)});

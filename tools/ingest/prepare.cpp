@@ -357,6 +357,48 @@ std::string resolved_json(const LoadedVariant& variant) {
   return text;
 }
 
+namespace {
+
+std::string hex_text(policies::Sha256& sha) {
+  std::string text;
+  for (const std::uint8_t byte : sha.finish()) {
+    text += "0123456789abcdef"[byte >> 4U];
+    text += "0123456789abcdef"[byte & 0xFU];
+  }
+  return text;
+}
+
+/// The contents of a document of up to 32 KiB, else its SHA-256.
+ConfigNode::Ptr contents_of(const std::string& path) {
+  constexpr std::size_t kMostBytes = 32 * 1024;
+  const SourceLocation where = {.file = path};
+  std::string text;
+  Diagnostics unread;  // A file that cannot be read was reported when it was needed.
+  if (!read_text_file(path, where, "", ConfigLimits{}.max_bytes, text, unread)) return nullptr;
+  const bool is_document = path.ends_with(".yaml") || path.ends_with(".yml");
+  if (is_document && text.size() <= kMostBytes)
+    if (ConfigNode::Ptr root = read_config_file(path, unread); root != nullptr && root->is_map())
+      return root;
+  policies::Sha256 sha;
+  sha.update(text.data(), text.size());
+  return ConfigNode::make_scalar("sha256:" + hex_text(sha), ConfigNode::Style::kUntyped, where);
+}
+
+}  // namespace
+
+std::string resolved_with_files(const LoadedVariant& variant) {
+  std::vector<ConfigNode::Member> members;
+  for (const ReferencedFile& file : referenced_files(variant))
+    if (ConfigNode::Ptr contents = contents_of(file.path))
+      members.push_back({.key = file.key, .key_where = {}, .value = std::move(contents)});
+  std::string text = resolved_json(variant);
+  if (members.empty()) return text;
+  std::string files = to_json(*ConfigNode::make_map(std::move(members), {}));
+  while (!files.empty() && files.back() == '\n') files.pop_back();
+  text.insert(text.rfind('}'), ", \"files\": " + files);
+  return text;
+}
+
 std::string scenario_hash(const LoadedScenario& scenario) {
   policies::Sha256 sha;
   const auto add = [&sha](std::string_view text) {
@@ -380,12 +422,7 @@ std::string scenario_hash(const LoadedScenario& scenario) {
     if (const Document* document = document_of(load))
       add_file("workload." + std::string(load_key(load)), document->path);
   }
-  std::string text;
-  for (const std::uint8_t byte : sha.finish()) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 0xFU];
-  }
-  return text;
+  return hex_text(sha);
 }
 
 std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {

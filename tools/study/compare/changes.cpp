@@ -11,13 +11,23 @@ namespace {
 
 using Scalars = std::vector<std::pair<std::string, std::string>>;
 
+/// Plugins by their names, so that one more of them shifts no others.
+std::string item_path(const ConfigNode& item, const std::string& path, std::size_t i) {
+  for (const char* key : {"pluginRef", "name", "type"})
+    if (const ConfigNode* name =
+            path.starts_with("files") && item.is_map() ? item.child(key) : nullptr;
+        name != nullptr && name->is_scalar())
+      return path + "[" + name->text() + "]";
+  return element_path(path, i);
+}
+
 void flatten(const ConfigNode& node, const std::string& path, Scalars& out) {
   if (node.is_map()) {
     for (const ConfigNode::Member& m : node.members())
       flatten(*m.value, path.empty() ? m.key : child_path(path, m.key), out);
   } else if (node.is_sequence()) {
     for (std::size_t i = 0; i < node.items().size(); ++i)
-      flatten(*node.items()[i], element_path(path, i), out);
+      flatten(*node.items()[i], item_path(*node.items()[i], path, i), out);
   } else {
     out.emplace_back(path, node.is_null() ? "null" : node.text());
   }
