@@ -18,8 +18,9 @@ std::size_t directing_length(std::string_view text, std::size_t i) {
   const std::string_view start = text.substr(i, 2);
   if (i + 2 >= text.size() || (start != "\xE2\x80" && start != "\xE2\x81")) return 0;
   const auto last = static_cast<unsigned char>(text[i + 2]);
-  const bool directs = start == "\xE2\x81" ? last >= 0xA6 && last <= 0xA9
-                                           : last == 0x8E || last == 0x8F || (last >= 0xA8 && last <= 0xAE);
+  const bool directs =
+      start == "\xE2\x81" ? last >= 0xA6 && last <= 0xA9
+                          : last == 0x8E || last == 0x8F || (last >= 0xA8 && last <= 0xAE);
   return directs ? 3 : 0;
 }
 

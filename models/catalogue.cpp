@@ -62,39 +62,6 @@ const Entry* find(const std::vector<Entry>& entries, std::string_view name) {
   return nullptr;
 }
 
-/// The digits of a name, sorted, with o for 0: generation and size. Names with other digits are
-/// other things, however near their spelling.
-std::string digits_of(std::string_view key) {
-  std::string out;
-  for (const char c : key)
-    if (c == 'o' || (c >= '0' && c <= '9')) out += c == 'o' ? '0' : c;
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-/// Compares normalised spellings, answers with the entry's own name.
-template <class Entry>
-std::string suggest(const std::vector<Entry>& entries, std::string_view name) {
-  std::vector<std::string> keys;
-  std::vector<const Entry*> owners;
-  for (const Entry& entry : entries) {
-    keys.push_back(normalised(entry.name));
-    owners.push_back(&entry);
-    for (const std::string& alias : entry.aliases) {
-      keys.push_back(normalised(alias));
-      owners.push_back(&entry);
-    }
-  }
-  const std::string key = normalised(name);
-  std::vector<std::string> same_size;
-  for (const std::string& k : keys)
-    if (digits_of(k) == digits_of(key)) same_size.push_back(k);
-  const std::string best = nearest(key, same_size);
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    if (!best.empty() && keys[i] == best) return owners[i]->name;
-  return {};
-}
-
 /// Words of a name in lower case: `Llama-3.1-8B` is llama, 3.1, 8b. Letters and the number behind
 /// them are two words, as Llama3 is Llama-3.
 std::vector<std::string> words_of(std::string_view name) {
@@ -120,6 +87,47 @@ std::vector<std::string> words_of(std::string_view name) {
 /// A number of parameters: 8b, 0.6b, 8x7b.
 bool is_size(const std::string& word) {
   return word.size() > 1 && word.back() == 'b' && word.front() >= '0' && word.front() <= '9';
+}
+
+/// The words without sizes: Qwen3-32B and Qwen3-23B are of one family, Qwen3.5-32B is not.
+std::vector<std::string> family_of(std::string_view name) {
+  std::vector<std::string> words = words_of(name);
+  std::erase_if(words, is_size);
+  return words;
+}
+
+/// The digits of a name, sorted, with o for 0: generation and size. Names with other digits are
+/// other things, however near their spelling, unless they are other sizes of one family.
+std::string digits_of(std::string_view key) {
+  std::string out;
+  for (const char c : key)
+    if (c == 'o' || (c >= '0' && c <= '9')) out += c == 'o' ? '0' : c;
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// Compares normalised spellings, answers with the entry's own name.
+template <class Entry>
+std::string suggest(const std::vector<Entry>& entries, std::string_view name) {
+  std::vector<std::string> keys;
+  std::vector<const Entry*> owners;
+  for (const Entry& entry : entries) {
+    keys.push_back(normalised(entry.name));
+    owners.push_back(&entry);
+    for (const std::string& alias : entry.aliases) {
+      keys.push_back(normalised(alias));
+      owners.push_back(&entry);
+    }
+  }
+  const std::string key = normalised(name);
+  std::vector<std::string> alike;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (digits_of(keys[i]) == digits_of(key) || family_of(owners[i]->name) == family_of(name))
+      alike.push_back(keys[i]);
+  const std::string best = nearest(key, alike);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (!best.empty() && keys[i] == best) return owners[i]->name;
+  return {};
 }
 
 /// Words behind which a checkpoint is no copy of its base: another size or another kind of model,

@@ -55,7 +55,7 @@ class Catalogue {
                                      const Parallelism& p, std::string_view preset,
                                      bool any_preset = true, std::optional<KvDtype> kv = {}) const;
 
-  /// The known name closest to a wrong one among those of the same generation and size, or "".
+  /// The known name closest to a wrong one among those of the same generation, or "".
   std::string suggest_accelerator(std::string_view name) const;
   std::string suggest_model(std::string_view name) const;
 

@@ -169,7 +169,8 @@ constexpr std::array<OtherLayers, 14> kOtherLayers = {{
 
 /// Keys about attention or the cache that change neither bytes nor operations as they are
 /// simulated.
-constexpr std::array<const char*, 22> kHarmlessKeys = {"num_attention_heads",
+constexpr std::array<const char*, 23> kHarmlessKeys = {"decoder_sparse_step",
+                                                       "num_attention_heads",
                                                        "attention_bias",
                                                        "attention_dropout",
                                                        "attention_out_bias",

@@ -62,7 +62,7 @@ struct PriorityBandSpec {
 };
 
 struct FlowControlSpec {
-  std::optional<std::int64_t> max_bytes, max_requests;   ///< Absent = unlimited.
+  std::optional<std::int64_t> max_bytes, max_requests;  ///< Absent = unlimited.
   /// Zero = never expires. What no document states is that of its era.
   Duration default_request_ttl = Duration::zero(), no_endpoint_request_ttl = Duration::zero();
   PriorityBandSpec default_band, default_negative_band;

@@ -166,7 +166,8 @@ std::string known_eras() {
             (release.minor == 3 ? ".2" : ".0");
   text += ", their patch releases";
   for (auto era = static_cast<std::size_t>(Era::kMay2026); era < kEraCount; ++era)
-    if (kEraNames[era].front() != 'v') text += (era + 1 < kEraCount ? ", " : " and ") + std::string(kEraNames[era]);
+    if (kEraNames[era].front() != 'v')
+      text += (era + 1 < kEraCount ? ", " : " and ") + std::string(kEraNames[era]);
   return text;
 }
 

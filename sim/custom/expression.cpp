@@ -126,9 +126,7 @@ class Formula {
 class Expression final : public policies::Balancer, public KeepsScores {
  public:
   Expression(const ExpressionSettings& settings, const RandomStream& random)
-      : score_(settings.score, variables_),
-        view_(inputs(settings)),
-        random_(random) {
+      : score_(settings.score, variables_), view_(inputs(settings)), random_(random) {
     if (!settings.filter.empty()) filter_.emplace(settings.filter, variables_);
   }
 

@@ -287,10 +287,9 @@ std::optional<LibraryFault> library_fault(const LibrarySettings& settings) {
   if (!loaded.fault.empty()) return LibraryFault{"path", loaded.fault, examples};
   void* policy = make_policy(code, loaded.functions, settings.options, 0, 0);
   if (policy == nullptr)
-    return LibraryFault{"options",
-                        "are refused by " + settings.path + " (got " +
-                            printable(settings.options) + ")",
-                        examples};
+    return LibraryFault{
+        "options", "are refused by " + settings.path + " (got " + printable(settings.options) + ")",
+        examples};
   end_policy(code, loaded.functions, policy);
   return std::nullopt;
 }

@@ -37,9 +37,9 @@ inline constexpr RouterCost kPickerCost = {Duration::milliseconds(2), kPickerSer
 /// 100,000 to 200,000 (volcano-sh/kthena issue 1100), and whole published runs with 4,200 to 7,200
 /// tokens fit 50 to 60 ms (scenarios/). This is between them: 25 ms at 6,000 tokens, 185 ms at
 /// 100,000.
-inline constexpr RouterCost kTokenizingPickerCost = {
-    Duration::milliseconds(15), kPickerService, kPickerServicePerMegabyte,
-    Duration::microseconds(1'700)};
+inline constexpr RouterCost kTokenizingPickerCost = {Duration::milliseconds(15), kPickerService,
+                                                     kPickerServicePerMegabyte,
+                                                     Duration::microseconds(1'700)};
 
 /// A proxy that picks by itself decides in microseconds, and passing it takes some 0.6 ms in
 /// public measurements (Envoy, envoy issue 5536: 0.7 ms with its backend; Bifrost,

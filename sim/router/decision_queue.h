@@ -15,8 +15,8 @@ class DecisionQueue {
   explicit DecisionQueue(std::size_t processes) : free_at_(processes, SimTime::zero()) {}
 
   /// The end of the decision about a request that arrives at `now` and keeps its process busy for
-  /// `service`; zero = it never waits. Calls are in order of arrival, but for the gateway's retries,
-  /// which queue behind requests on their way to the router.
+  /// `service`; zero = it never waits. Calls are in order of arrival, but for the gateway's
+  /// retries, which queue behind requests on their way to the router.
   SimTime admit(SimTime now, Duration service) {
     if (service == Duration::zero()) return now;
     SimTime& free = free_at_[next_++ % free_at_.size()];

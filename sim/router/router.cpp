@@ -317,15 +317,16 @@ std::int32_t Router::objective(const workloads::Request& request) const {
 
 SimTime Router::admit(const workloads::Request& request, SimTime now) {
   const RoutingConfig& routing = plan_.scenario.routing;
-  const auto grown = [](std::optional<Duration> base, std::optional<Duration> growth, double units) {
+  const auto grown = [](std::optional<Duration> base, std::optional<Duration> growth,
+                        double units) {
     const double more = static_cast<double>(growth.value_or(Duration::zero()).ns()) * units;
     return base.value_or(Duration::zero()) + Duration::nanoseconds(std::llround(more));
   };
   const Duration service = grown(routing.service_time, routing.service_time_per_megabyte,
                                  static_cast<double>(prompt_bytes(request)) / 1e6);
-  return decisions_.admit(now, service) +
-         grown(routing.decision_latency, routing.decision_latency_per_1000_tokens,
-               static_cast<double>(request.prompt->tokens) / 1e3);
+  return decisions_.admit(now, service) + grown(routing.decision_latency,
+                                                routing.decision_latency_per_1000_tokens,
+                                                static_cast<double>(request.prompt->tokens) / 1e3);
 }
 
 std::int64_t Router::prompt_bytes(const workloads::Request& request) const {

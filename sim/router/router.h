@@ -40,8 +40,8 @@ class Router {
 
   /// The process that gets the next request.
   std::uint32_t next_instance();
-  /// A request arrives at `now`; the decision about it is known at the time returned, which is later
-  /// where the router processes are busy and where the prompt is long.
+  /// A request arrives at `now`; the decision about it is known at the time returned, which is
+  /// later where the router processes are busy and where the prompt is long.
   SimTime admit(const workloads::Request& request, SimTime now);
   const DecisionQueue& decision_queue() const { return decisions_; }
   /// Decides at `now` with what is visible then, and counts the request as in flight, unless it is

@@ -135,7 +135,8 @@ TEST_F(Cli, CheckListsTheKeysOfAFile) {
   EXPECT_EQ(text.code, 0) << text.err;
   for (const std::string part :
        {"e.yaml: ok (2 plugins, 1 profile), 5 keys used, 2 without effect\n",
-        "e.yaml: note: the router is taken for release 2026-08 (default: the head of August 2026; later ones differ in pulls and tiers)",
+        "e.yaml: note: the router is taken for release 2026-08 (default: the head of August 2026; "
+        "later ones differ in pulls and tiers)",
         "e.yaml:5:16: used: plugins[0].parameters.threshold\n",
         "e.yaml:7:16: no effect: plugins[1].parameters.path (the servers are the scenario's)\n",
         "e.yaml:8:18: no effect: requestHandler.propagatePriority (it is switched off)\n"})

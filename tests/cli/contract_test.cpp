@@ -374,7 +374,6 @@ TEST_F(Contract, FailuresHitsAndAPreemption) {
   expect_server(table, "1",
                 {4, 3 + 24, 0.27, 48 + 32 + 32, 0, 1, 7, 7 * 16, 4, 1350.0 / 6 / 500, 1, 2, 1});
   table["/variants/0/simulated_s"] = {0.5};
-  table["/verdict/knees/0/first_overloaded"] = {40};  // Asked for; 2 of 8 requests fail.
   Comparison(table).run(
       report("workload:\n"
              "  trace: {file: t.jsonl, format: mooncake, hash_block_tokens: 16, timeout_s: 0.3}\n",

@@ -303,10 +303,10 @@ TEST(Document, EarlierReleasesBoundNoWaiting) {
     EXPECT_EQ(flow("", era).no_endpoint_request_ttl, Duration::seconds(60));
     EXPECT_EQ(flow("", era).default_negative_band.max_requests, 5'000);
     // Zero turns the time off, means the default to a band, and no limit to all bands together.
-    const FlowControlSpec zero =
-        flow("flowControl: {defaultRequestTTL: 0s, maxRequests: 0, defaultPriorityBand: "
-             "{maxRequests: 0, maxBytes: 0}}\n",
-             era);
+    const FlowControlSpec zero = flow(
+        "flowControl: {defaultRequestTTL: 0s, maxRequests: 0, defaultPriorityBand: "
+        "{maxRequests: 0, maxBytes: 0}}\n",
+        era);
     EXPECT_EQ(zero.default_request_ttl, Duration::zero());
     EXPECT_EQ(zero.max_requests, std::nullopt);
     EXPECT_EQ(zero.default_band.max_requests, 5'000);

@@ -269,8 +269,7 @@ TEST(FlowControl, HoldbackRefusesWhatUpstreamRefuses) {
        {"{}", "{shape: step, minCeiling: 0.5}", "{minCeiling: 0.9, maxCeiling: 0.9}",
         "{domain: explicit}", "{domain: explicit, minCeiling: 0.5, ceilings: {1: 0.5}}",
         "{domain: explicit, ceilings: {high: 0.5}}", "{domain: explicit, ceilings: {1: 1.5}}",
-        "{domain: explicit, ceilings: {1: 0.5, 0: 0.75}}", "{minCeiling: 0.5, ceilings: {1: 1}}"})
-  {
+        "{domain: explicit, ceilings: {1: 0.5, 0: 0.75}}", "{minCeiling: 0.5, ceilings: {1: 1}}"}) {
     Diagnostics found;
     const auto config = load_text(
         document("- type: queue-scorer\n- name: hold\n  type: priority-holdback-policy\n"

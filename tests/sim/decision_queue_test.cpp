@@ -154,18 +154,26 @@ TEST(DecisionQueue, ANoteTellsOfTheStreamsOfExtProc) {
 }
 
 TEST(DecisionQueue, LongPromptsCostMore) {
-  // 16 tokens are known 16 ms later, and keep the process busy for 3 ms more.
-  RunPlan plan = two_servers(two_prompts(), BalancerKind::kRoundRobin);
-  RoutingConfig& routing = plan.scenario.routing;
-  routing.decision_latency_per_1000_tokens = Duration::seconds(1);
-  routing.service_time = Duration::milliseconds(1);
-  const double bytes = 16 * bytes_per_token(plan.scenario.workload);
-  routing.service_time_per_megabyte = Duration::from_seconds(0.003 / bytes * 1e6);
-  const RunResult r = run_by_hand(plan);
-  // Decided at 4 and 8 ms, known at 20 and 24; a step takes 10 ms.
-  EXPECT_NEAR(r.requests[0].first_token.to_seconds(), 0.030, 1e-5);
-  EXPECT_NEAR(r.requests[1].first_token.to_seconds(), 0.034, 1e-5);
-  EXPECT_NEAR(r.routing.longest_wait_s, 0.003, 1e-5);
+  // Both arrive at once, so the second is decided one service time behind the first.
+  const auto run = [](std::int64_t tokens, Duration per_megabyte, Duration per_1000) {
+    RunPlan plan = two_servers({{.at_ms = 0, .parts = {{1, tokens}}, .output = 10},
+                                {.at_ms = 0, .parts = {{2, tokens}}, .output = 10}},
+                               BalancerKind::kRoundRobin);
+    plan.scenario.routing.service_time = Duration::milliseconds(1);
+    plan.scenario.routing.service_time_per_megabyte = per_megabyte;
+    plan.scenario.routing.decision_latency_per_1000_tokens = per_1000;
+    return run_by_hand(plan);
+  };
+  const auto service_s = [&](std::int64_t tokens) {
+    const RunResult r = run(tokens, Duration::seconds(10), Duration::zero());
+    return (r.requests[1].first_token - r.requests[0].first_token).to_seconds();
+  };
+  EXPECT_GT(service_s(16), 0.0011);
+  EXPECT_NEAR(service_s(32) - 0.001, 2 * (service_s(16) - 0.001), 2e-5) << "by the byte";
+  // 16 tokens at a second for 1,000 are 16 ms; a step takes 10 ms.
+  const RunResult r = run(16, Duration::zero(), Duration::seconds(1));
+  EXPECT_EQ(r.requests[0].first_token, at_ms(1 + 16 + 10));
+  EXPECT_EQ(r.requests[1].first_token, at_ms(2 + 16 + 10));
 }
 
 /// Sends everything to the first server.

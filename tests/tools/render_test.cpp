@@ -281,7 +281,8 @@ TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {
 }
 
 TEST(Render, AKneeThatTheBlocksDoNotMoveIsNotOneFromItselfToItself) {
-  VariantReport variant{.name = "v"};
+  VariantReport variant;
+  variant.name = "v";
   const StageSide side{.ttft_mean_s = 89.72, .overloaded = true};
   variant.capacity_band = {{.stage = "0", .as_is = side, .fewer = side, .more = side}};
   EXPECT_EQ(

@@ -279,8 +279,8 @@ TEST(ReportPage, AnErrorNamesWhatARunLacks) {
   (void)read_results({{"f.json", R"({"scenario": "s", "variants": [{"name": "a", "stages": [],
       "summary": {"load_summary": {"count": "many"}}}]})"}},
                      diagnostics);
-  ASSERT_EQ(diagnostics.all().size(), 1U);
-  EXPECT_EQ(diagnostics.all().front().message,
+  ASSERT_EQ(diagnostics.items().size(), 1U);
+  EXPECT_EQ(diagnostics.items().front().message,
             "is no result of `run`: variants[0].summary.load_summary.count must be a number of "
             "requests");
 }

@@ -31,14 +31,14 @@ std::string routing_of(const std::string& config) {
 }
 
 TEST(RouterConfig, VariablesCountLikeFlags) {
-  EXPECT_EQ(routing_of("export DYN_ROUTER_MODE=kv\npython3 -m dynamo.frontend"),
+  EXPECT_EQ(routing_of("export DYN_ROUTER_MODE=kv && python3 -m dynamo.frontend"),
             R"({"balancer":"dynamo-kv"})");
   EXPECT_EQ(routing_of("env DYN_ROUTER_MODE=kv python3 -m dynamo.frontend --router-temp 0.3"),
             R"({"balancer":"dynamo-kv","dynamo":{"router_temperature":0.3}})");
 }
 
 TEST(RouterConfig, ReleasesAndSecondNames) {
-  EXPECT_EQ(routing_of("pip install vllm-router==0.1.15\nvllm-router --policy cache_aware"),
+  EXPECT_EQ(routing_of("pip install vllm-router==0.1.15 && vllm-router --policy cache_aware"),
             R"({"balancer":"vllm-router-cache-aware","vllm_router":{"release":"0.1.15"}})");
   EXPECT_EQ(routing_of("smg launch --cache-match-threshold 0.4 --spill-abs-threshold 8"),
             R"({"balancer":"smg-cache-aware","smg":{"cache_threshold":0.4,)"
@@ -114,12 +114,11 @@ TEST(RouterConfig, EnvoyClusters) {
 
 // config.endpoint.v3.LbEndpoint: health_status, and the hash key in the metadata of a ring.
 TEST(RouterConfig, EnvoyHostsHaveHealthAndHashKeys) {
-  EXPECT_EQ(
-      routing_of("{lb_policy: RING_HASH, load_assignment: {cluster_name: c, endpoints: "
-                 "[{lb_endpoints: [{endpoint: {}, health_status: UNHEALTHY}, {endpoint: {}, "
-                 "metadata: {filter_metadata: {envoy.lb: {hash_key: alpha}}}}]}]}}"),
-      R"({"balancer":"envoy-ring-hash","envoy":{"health_status":["UNHEALTHY","UNKNOWN"],)"
-      R"("hash_keys":["","alpha"]},"gateway":{}})");
+  EXPECT_EQ(routing_of("{lb_policy: RING_HASH, load_assignment: {cluster_name: c, endpoints: "
+                       "[{lb_endpoints: [{endpoint: {}, health_status: UNHEALTHY}, {endpoint: {}, "
+                       "metadata: {filter_metadata: {envoy.lb: {hash_key: alpha}}}}]}]}}"),
+            R"({"balancer":"envoy-ring-hash","envoy":{"health_status":["UNHEALTHY","UNKNOWN"],)"
+            R"("hash_keys":["","alpha"]},"gateway":{}})");
   std::string messages;
   routing_of(
       "{lb_policy: RANDOM, load_assignment: {policy: {overprovisioning_factor: 100}, endpoints: "

@@ -46,7 +46,8 @@ TEST_F(RouterValues, TheImageTagDatesTheDocument) {
   EXPECT_EQ(origin(tag + "v0.8.0-rc.1}\n", ""),
             "v0.7.0, image tag v0.8.0-rc.1 decides like v0.7.0");
   EXPECT_EQ(origin(tag + "v0.7.0}\n", ""), "v0.7.0, image tag v0.7.0");
-  EXPECT_EQ(origin(tag + "main}\n", ""), "2026-08, default: the head of August 2026; later ones differ in pulls and tiers");
+  EXPECT_EQ(origin(tag + "main}\n", ""),
+            "2026-08, default: the head of August 2026; later ones differ in pulls and tiers");
   EXPECT_EQ(origin(tag + "v0.7.0}\n", ", era: v0.10.0"),
             "2026-08, set: v0.10.0 decides like 2026-08");
 }

@@ -138,8 +138,7 @@ TEST_F(TraceArrays, HaveARecordPerElement) {
            std::to_string(tokens) + "\"," + more + "\n  \"completion_tokens\": 5, " +
            "\"prompt_tokens\": " + std::to_string(tokens) + "}";
   };
-  const std::string text =
-      R"("messages": [{"role": "user", "content": "a ], [ and \"b\", {"}],)";
+  const std::string text = R"("messages": [{"role": "user", "content": "a ], [ and \"b\", {"}],)";
   EXPECT_EQ(read("[\n" + record(10) + ",\n" + record(11, text) + ", " + record(12) + "\n]\n"),
             "2:10 4:11 5:12 ");
   EXPECT_EQ(read(R"([{"timestamp":0,"input_length":7,"output_length":1},)"

@@ -47,7 +47,8 @@ void choose_foreign_code(const Command& command, Options& options, Console& cons
   if (!runs || !options.has("allow-library"))
     return sim::set_foreign_code(command.name == "check" ? sim::ForeignCode::kNotLoaded
                                                          : sim::ForeignCode::kRefused);
-  console.complain("routesim: --allow-library: shared objects that scenarios name run their code\n");
+  console.complain(
+      "routesim: --allow-library: shared objects that scenarios name run their code\n");
   console.divert_output();
   sim::set_foreign_code(sim::ForeignCode::kAllowed);
 }

@@ -245,8 +245,9 @@ std::string options_help(const std::vector<OptionSpec>& options) {
 
 OptionSpec allow_library_option() {
   return {.name = "allow-library",
-          .help = "Run the code of shared objects that a scenario names (routing.library), with "
-                  "your rights."};
+          .help =
+              "Run the code of shared objects that a scenario names (routing.library), with "
+              "your rights."};
 }
 
 OptionSpec set_option(const std::string& help) { return {"set", "KEY=VALUE", help, true}; }

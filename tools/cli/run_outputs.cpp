@@ -166,8 +166,7 @@ bool write_run_outputs(const Report& report, const TraceRecorder& trace,
   }
   bool ok = batch.close(console);
   for (const Output& output : outputs)
-    if (const auto files = format_of(output.format).files; ok && files)
-    {
+    if (const auto files = format_of(output.format).files; ok && files) {
       const std::string folder = partial ? partial_folder(output.path) : output.path;
       ok = finish_file(folder, write_folder(folder, report_files(report, *files)), console);
     }

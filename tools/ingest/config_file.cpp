@@ -38,8 +38,8 @@ bool read_text_file(const std::string& path, const SourceLocation& asked_from,
     const std::size_t n = std::fread(chunk.data(), 1, chunk.size(), file.get());
     text.append(chunk, 0, n);
     if (text.size() > max_bytes)
-      return fail(shown + " is larger than the limit of " + std::to_string(max_bytes >> 20) + " MiB",
-                  "");
+      return fail(
+          shown + " is larger than the limit of " + std::to_string(max_bytes >> 20) + " MiB", "");
     if (n < chunk.size()) break;
   }
   if (std::ferror(file.get()) != 0)
@@ -188,8 +188,8 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
     return wanted != FileKind::kTune || holds_any(root, {"demand", "prices"});
   };
   if (!is_clear() || given == find(wanted)) return true;
-  std::string hint = std::string("routesim ") + given->command + " " +
-                     printable(root.where().file, 200);
+  std::string hint =
+      std::string("routesim ") + given->command + " " + printable(root.where().file, 200);
   if (const std::string key = given->key; !key.empty())
     hint += "; in a scenario, the key is " + key;
   if (given->kind == FileKind::kResult && given != &kMeasurement) hint += " --output PAGE.html";

@@ -348,10 +348,10 @@ class EnvoyReader {
         for (HostKey& key : keys) {
           const ConfigNode* value = follow(*host, key.path);
           key.any = key.any || value != nullptr;
-          key.values.push_back(value != nullptr ? copy(*value)
-                                                : ConfigNode::make_scalar(
-                                                      key.otherwise, ConfigNode::Style::kUntyped,
-                                                      host->where()));
+          key.values.push_back(
+              value != nullptr ? copy(*value)
+                               : ConfigNode::make_scalar(key.otherwise, ConfigNode::Style::kUntyped,
+                                                         host->where()));
         }
       }
     }

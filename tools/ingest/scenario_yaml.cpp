@@ -192,9 +192,8 @@ Ptr map_in_file(const Ptr& scalar, const std::string& key, std::string_view harn
 Ptr with_load_files(const Ptr& root, Diagnostics& diagnostics) {
   return change_member(root, "workload", [&](const Ptr& workload) {
     const Ptr part = change_member(workload, "guidellm", [&](const Ptr& value) {
-      return value->is_scalar()
-                 ? map_in_file(value, "workload.guidellm", "guidellm", diagnostics)
-                 : value;
+      return value->is_scalar() ? map_in_file(value, "workload.guidellm", "guidellm", diagnostics)
+                                : value;
     });
     return change_member(part, "vllm_bench", [&](const Ptr& value) {
       if (!value->is_scalar()) return value;

@@ -9,6 +9,7 @@
 #include <istream>
 #include <memory>
 #include <streambuf>
+#include <utility>
 
 #include "base/diagnostic.h"
 #include "base/text.h"
@@ -84,29 +85,46 @@ class ArrayLines final : public std::streambuf {
 
  private:
   void add(char c) {
-    if (c == '\n') {
-      ++breaks_;
-      c = ' ';
-    }
     const bool quoted = quoted_;
     if (escaped_ || c == '\\')
       escaped_ = quoted && !escaped_;
     else if (c == '"')
       quoted_ = !quoted;
     if (quoted) return shown_.push_back(c);
+    if (c == '\n') return add_break();
+    if (depth_ < 2 && (c == ' ' || c == '\t' || c == '\r')) return;
     const bool opens = c == '[' || c == '{', closes = c == ']' || c == '}';
+    if (opens && depth_ == 1 && record_ended_) {
+      end_lines(1);
+      --owed_;
+    }
     depth_ += opens ? 1 : closes ? -1 : 0;
     if ((opens && depth_ == 1) || (closes && depth_ == 0)) return;
     if (c != ',' || depth_ != 1) return shown_.push_back(c);
-    shown_.append(static_cast<std::size_t>(std::max<std::int64_t>(1, breaks_)), '\n');
-    breaks_ = 0;
+    record_ended_ = true;
+    if (owed_ > 0) end_lines(std::exchange(owed_, 0));
+  }
+  void add_break() {
+    if (depth_ >= 2) {
+      ++owed_;
+      shown_.push_back(' ');
+    } else if (owed_ < 0 && !record_ended_) {
+      ++owed_;
+    } else {
+      end_lines(1);
+    }
+  }
+  void end_lines(std::int64_t lines) {
+    shown_.append(static_cast<std::size_t>(lines), '\n');
+    record_ended_ = false;
   }
 
   std::unique_ptr<std::ifstream> file_;
   std::string in_, out_, shown_;
   int depth_ = 0;
-  std::int64_t breaks_ = 0;
+  std::int64_t owed_ = 0;  // Line breaks inside records; below 0 where more lines are shown.
   bool quoted_ = false, escaped_ = false, over_ = false;
+  bool record_ended_ = false;  // And its line not yet.
 };
 
 class ArrayStream final : public std::istream {
@@ -176,8 +194,8 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
       options.format == TraceFormat::kMooncake || options.format == TraceFormat::kVidur;
   if (!options.from_first || !counts_from_zero) return;
   options.from_first = false;
-  const auto reader = workloads::make_trace_reader(
-      record_lines(reference.path), reference.path, options);
+  const auto reader =
+      workloads::make_trace_reader(record_lines(reference.path), reference.path, options);
   workloads::TraceRecord record;
   std::int64_t n = 0;
   Duration first, last;
@@ -203,8 +221,8 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
 /// where none does.
 double text_scale(const TraceReference& reference, const TraceReadOptions& options) {
   constexpr std::int64_t kEnough = 1000;
-  const auto reader = workloads::make_trace_reader(
-      record_lines(reference.path), reference.path, options);
+  const auto reader =
+      workloads::make_trace_reader(record_lines(reference.path), reference.path, options);
   workloads::TraceRecord record;
   std::int64_t stated = 0, estimated = 0;
   for (std::int64_t n = 0; n < kEnough && reader->next(record); ++n) {
@@ -240,8 +258,8 @@ std::vector<int> column_places(std::string_view line, TraceFormat format) {
 void note_columns(const TraceReference& reference, const std::string& line,
                   const TraceReadOptions& options, Diagnostics& diagnostics) {
   if (options.format == TraceFormat::kOtlp || options.format == TraceFormat::kVllmLog) {
-    const auto reader = workloads::make_trace_reader(
-        record_lines(reference.path), reference.path, options);
+    const auto reader =
+        workloads::make_trace_reader(record_lines(reference.path), reference.path, options);
     workloads::TraceRecord record;
     (void)reader->next(record);
     for (KeyUse key : reader->diagnostics().keys()) {
@@ -323,7 +341,9 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   }
   const auto file = open(reference.path, reference.path_where, reference.path_key, diagnostics);
   if (file == nullptr || (!reference.format.empty() && !options)) return {};
-  const std::string line = first_line(*record_lines(reference.path));
+  const std::unique_ptr<std::istream> lines = record_lines(reference.path);
+  if (lines->peek() == '\n') *lines >> std::ws;  // Before the first record of an array.
+  const std::string line = first_line(*lines);
   std::string hint;
   if (const std::string wrong = wrong_kind(line, reference.format == "vllm-log", hint);
       !wrong.empty()) {

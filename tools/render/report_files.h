@@ -22,10 +22,11 @@ enum class FileFormat {
   kVllmBench            ///< stage_<i>.json, as `vllm bench serve --save-result` writes it.
 };
 
-/// The files of every variant, each as `<variant>/<file>`, safe as a relative path: one per load stage, and for inference-perf the summary. Stages count
-/// from 0, warm-up included, as inference-perf counts; what a tool sends before its run is no
-/// stage. Benchmark Reports are YAML in JSON's syntax. What a simulation has no value for (host
-/// names, times of day, user) is left out.
+/// The files of every variant, each as `<variant>/<file>`, safe as a relative path: one per load
+/// stage, and for inference-perf the summary. Stages count from 0, warm-up included, as
+/// inference-perf counts; what a tool sends before its run is no stage. Benchmark Reports are YAML
+/// in JSON's syntax. What a simulation has no value for (host names, times of day, user) is left
+/// out.
 std::vector<FolderFile> report_files(const Report& report, FileFormat format);
 
 /// A file name for each of `names`, in their order: different names never share a file, also on

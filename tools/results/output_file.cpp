@@ -216,12 +216,14 @@ std::string write_beside(const std::filesystem::path& folder, const std::filesys
   std::error_code error;
   for (const FolderFile& file : files) {
     fs::create_directories((beside / file.name).parent_path(), error);
-    std::string why = error ? error.message() : write_file((beside / file.name).string(), file.text);
+    std::string why =
+        error ? error.message() : write_file((beside / file.name).string(), file.text);
     if (why.empty() && fs::is_directory(folder / file.name, error)) why = std::strerror(EISDIR);
     if (!why.empty()) return why;
   }
   for (const FolderFile& file : files) {
-    if (std::string why = folders.make((folder / file.name).parent_path()); !why.empty()) return why;
+    if (std::string why = folders.make((folder / file.name).parent_path()); !why.empty())
+      return why;
     fs::rename(beside / file.name, folder / file.name, error);
     if (error) return error.message();
   }
