@@ -302,8 +302,8 @@ TEST_F(Init, AResultNamesTheModelAndNothingInventedIsMeasured) {
   write("r.json", kBenchResult);
   const Result alone = init({"r.json"});
   ASSERT_EQ(alone.code, ExitCode::kSuccess) << alone.errors;
-  EXPECT_NE(scenario().find("    assumed: no file starts servers\n"
-                            "    replicas: 4   # assumed: no file starts servers\n"),
+  EXPECT_NE(scenario().find("    assumed: no file starts servers of vLLM\n"
+                            "    replicas: 4   # assumed: no file starts servers of vLLM\n"),
             std::string::npos);
   EXPECT_NE(scenario().find("    model: Qwen/Qwen3-8B   # assumed: the load names it\n"),
             std::string::npos);

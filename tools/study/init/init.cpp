@@ -292,7 +292,7 @@ class Draft {
     line(2, "pools:");
     std::vector<std::string> taken;
     if (servers_.empty())
-      return write_assumed_pool(unread_start("no file starts servers", {}, {}), taken);
+      return write_assumed_pool(unread_start("no file starts servers of vLLM", {}, {}), taken);
     for (const UserFile* file : servers_) {
       for (const ServerStart& start : file->servers)
         start.unread.empty() ? write_pool(*file, start, taken) : write_assumed_pool(start, taken);
