@@ -154,7 +154,9 @@ class PrefixIndex {
   /// unless it is a `dry_run`. O(keys), in stretches of keys with equal holders.
   void match(std::span<const BlockKey> keys, MatchScratch& scratch, bool dry_run = false);
   /// Per-tier contiguous counts of every endpoint that holds the first key, ascending by endpoint,
-  /// then TierRows and tier. Refreshes nothing. O(keys), in stretches of keys with equal holders.
+  /// then TierRows and tier. A block in two tiers counts in both, so a sum over tiers counts it
+  /// twice; match() has what an endpoint holds in any tier. Refreshes nothing. O(keys), in
+  /// stretches of keys with equal holders.
   void tier_counts(std::span<const BlockKey> keys, std::vector<TierCount>& counts) const;
 
   /// The last request key an engine key maps to. Refreshes its recency, like any use of it.

@@ -278,7 +278,9 @@ TEST(FlowControl, HoldbackRefusesWhatUpstreamRefuses) {
                  "  - pluginRef: queue-scorer\n") +
             "featureGates: [flowControl]\nflowControl: {usageLimitPolicyPluginRef: hold}\n",
         found);
-    if (config) EXPECT_EQ(make_scheduler(*config, SchedulerOptions(), found), nullptr);
+    if (config) {
+      EXPECT_EQ(make_scheduler(*config, SchedulerOptions(), found), nullptr);
+    }
     EXPECT_TRUE(found.has_errors()) << parameters;
   }
 }
