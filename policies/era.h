@@ -18,7 +18,7 @@ enum class Era {
   kV0_6_0,   ///< 0.6.0 (March 2026).
   kV0_7_0,   ///< 0.7.0 and 0.8.0 (March and April 2026).
   kMay2026,  ///< Head of llm-d-inference-scheduler, May 2026.
-  // What follows decides like August but for pulls, tiers and how long requests may wait.
+  // The eras below decide like August but for pulls, tiers and how long requests may wait.
   kV0_9_0,       ///< llm-d-router 0.9.0 (23 June 2026).
   kJul2026,      ///< llm-d-router from 9 July 2026 (pull request 1924).
   kLateJul2026,  ///< From 26 July 2026 (2032).

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "policies/balancers/aibrix_parts.h"
+#include "policies/index/block_keys.h"
 
 namespace routesim::policies {
 namespace {
@@ -51,35 +53,14 @@ class AibrixSessionAffinity final : public AibrixBalancer {
 
  private:
   static constexpr std::size_t kMostKeyBytes = 256;
-  static constexpr std::uint64_t kFnvStart = 14695981039346656037ULL, kFnvPrime = 1099511628211ULL;
 
-  static std::string from_base64(std::string_view text) {
-    constexpr std::string_view kDigits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string out;
-    if (text.size() % 4 != 0) return out;
-    std::uint32_t bits = 0, count = 0;
-    for (const char c : text.substr(0, text.find('='))) {
-      const std::size_t digit = kDigits.find(c);
-      if (digit == std::string_view::npos) return {};
-      bits = bits << 6 | static_cast<std::uint32_t>(digit);
-      if ((count += 6) < 8) continue;
-      count -= 8;
-      out += static_cast<char>(bits >> count & 0xff);
-    }
-    return out;
-  }
   /// FNV-1a of key, a zero byte and address.
   static std::uint64_t weight(std::string_view key, std::string_view address) {
-    std::uint64_t hash = kFnvStart;
-    const auto add = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime; };
-    for (const char c : key) add(c);
-    add('\0');
-    for (const char c : address) add(c);
-    return hash;
+    return fnv1a64(std::string(key) + '\0' + std::string(address));
   }
   BalancerAnswer route(const BalancerRequest& request) override {
-    const std::string address = from_base64(request.header("x-session-id").value_or(""));
+    const std::string address =
+        decode_base64(request.header("x-session-id").value_or("")).value_or("");
     for (const std::uint32_t i : ready())
       if (endpoints()[i].name == address) return pick_of(i);
     const std::string_view key = request.header("x-aibrix-session-key").value_or("");
@@ -416,7 +397,7 @@ class AibrixVtcBasic final : public AibrixBalancer {
 
  private:
   BalancerAnswer route(const BalancerRequest& request) override {
-    // An empty user is a user, only a missing one is not.
+    // An empty user is a user; a missing one is not.
     const std::string user(request.user.data() == nullptr ? request.session : request.user);
     if (user.empty() && request.user.data() == nullptr) return pick_of(any_pod());
     const double used = tracker_.tokens_of(user, request.now);

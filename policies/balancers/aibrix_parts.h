@@ -96,7 +96,7 @@ class AibrixBalancer : public Balancer {
       sum += in_flight()[i];
     }
     const double mean = sum / static_cast<double>(ready_.size());
-    if (release_of<AibrixRelease>(kAibrixReleases, settings_.release) == AibrixRelease::kMeanGate)
+    if (mean_gate_)
       return most > settings_.prefix_cache_load_imbalance_factor * (mean + 1) &&
              most - least >= settings_.prefix_cache_load_imbalance_min_gap;
     return std::int64_t{most} - std::int64_t{least} >
@@ -110,6 +110,8 @@ class AibrixBalancer : public Balancer {
 
  private:
   AibrixSettings settings_;
+  bool mean_gate_ =
+      release_of<AibrixRelease>(kAibrixReleases, settings_.release) == AibrixRelease::kMeanGate;
   RandomStream random_;
   std::vector<std::uint32_t> ready_;
   NamedServers pods_;

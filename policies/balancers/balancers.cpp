@@ -1,5 +1,7 @@
 #include "policies/balancers/balancers.h"
 
+#include <utility>
+
 #include "base/scalar_parse.h"
 
 namespace routesim::policies {
@@ -22,7 +24,7 @@ class BoundsReader final : public Describer {
   }
   void text(const Field&, std::string&) override {}
   void duration(const Field& f, Duration& v, const DurationRange& r) override {
-    if (v < r.min || v > r.max) add(f, duration_text(v), "at least " + duration_text(r.min));
+    if (v < r.min || v > r.max) add(f, duration_text(v), range_text(r));
   }
   void choice(const Field& f, std::size_t& index,
               std::span<const std::string_view> names) override {
@@ -77,6 +79,31 @@ void add_release_faults(const BalancerRow& row, const BalancerSettings& settings
                       ""});
 }
 
+void add_envoy_faults(const EnvoySettings& envoy, std::vector<SettingFault>& faults) {
+  if (envoy.minimum_ring_size > envoy.maximum_ring_size)
+    faults.push_back({"envoy.minimum_ring_size", "is above maximum_ring_size", ""});
+  // Out of bounds is out of bounds already.
+  if (is_maglev_table_size(envoy.table_size) || envoy.table_size < 2) return;
+  std::int64_t prime = envoy.table_size;
+  while (!is_maglev_table_size(prime)) ++prime;
+  faults.push_back({"envoy.table_size",
+                    "must be a prime number (got " + std::to_string(envoy.table_size) + ")",
+                    "the next one is " + std::to_string(prime)});
+}
+
+/// A leg's own policy must be in the release, too.
+void add_leg_faults(const VllmRouterSettings& s, std::vector<SettingFault>& faults) {
+  if (!find_release(kVllmRouterReleases, s.release)) return;  // Said before.
+  if (vllm_router_release(s) >= VllmRouterRelease::k0_1_17) return;
+  for (const auto& [key, own] :
+       {std::pair("prefill_policy", s.prefill_policy), std::pair("decode_policy", s.decode_policy)})
+    if (own && *own >= VllmRouterPolicy::kKvAware)
+      faults.push_back(
+          {std::string("vllm_router.") + key,
+           std::string(enum_name(*own)) + " is in no release before 0.1.17 (got " + s.release + ")",
+           ""});
+}
+
 }  // namespace
 
 std::optional<BalancerKind> find_balancer(std::string_view name) {
@@ -113,8 +140,8 @@ std::vector<SettingFault> setting_faults(BalancerKind kind, const BalancerSettin
                       "is missing: the router does not start with this policy and without its "
                       "--session-key",
                       "for example production_stack: {session_key: x-user-id}"});
-  if (settings.envoy && settings.envoy->minimum_ring_size > settings.envoy->maximum_ring_size)
-    faults.push_back({"envoy.minimum_ring_size", "is above maximum_ring_size", ""});
+  if (settings.envoy) add_envoy_faults(*settings.envoy, faults);
+  if (settings.vllm_router) add_leg_faults(*settings.vllm_router, faults);
   return faults;
 }
 

@@ -90,7 +90,7 @@ struct BalancerRow {
   Disaggregation disaggregation = Disaggregation::kNo;
   /// Null for those that someone else makes: a scheduler, or the simulator.
   std::unique_ptr<Balancer> (*make)(const BalancerSettings&, const RandomStream&) = nullptr;
-  std::span<const ReleaseRow> releases = {};  ///< Whose rules it knows.
+  std::span<const ReleaseRow> releases = {};  ///< The releases that it knows the rules of.
   std::string_view (*stated_release)(const BalancerSettings&) = nullptr;
   std::string_view since = "";  ///< The first of them that has the policy, "" = the first.
 };

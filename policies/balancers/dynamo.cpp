@@ -27,7 +27,7 @@ struct Thresholds {
 };
 constexpr std::array<double, kDynamoReleases.size()> kQueueThresholds = {
     kOff, 4, 4, 4, 16, kOff, kOff};  // src/scheduling/config.rs of dynamo-kv-router 1.1.0 to 1.6.1.
-/// Of the decode workers, as the report of #7836 counts those that never get a request: 2 of 5.
+/// Two of five decode workers never get a request, as the report of #7836 counts.
 constexpr std::size_t kUnregisteredOf = 5, kUnregistered = 2;
 
 DynamoRelease release_of(const DynamoSettings& s) {
@@ -357,8 +357,8 @@ class DynamoKv final : public RolePools {
     if (rule_.release < DynamoRelease::k1_2) keep_small_trees(among);
     return among[cheapest()];
   }
-  /// Of equal costs only the smallest tree stays. The size of a tree is known where a block of the
-  /// prompt was found, and 0 elsewhere (src/scheduling/selector.rs and find_matches of
+  /// Among equal costs only the smallest tree stays. The size of a tree is known where a block of
+  /// the prompt was found, and 0 elsewhere (src/scheduling/selector.rs and find_matches of
   /// src/indexer of dynamo-kv-router 1.1.1).
   void keep_small_trees(const Candidates& among) {
     const double least = *std::min_element(costs_.begin(), costs_.end());

@@ -160,12 +160,8 @@ class EnvoyBalancer : public Balancer {
       sets_[0].resize(size());
       for (std::uint32_t i = 0; i < size(); ++i) sets_[0][i] = i;
     } else if (both > 0) {
-      const std::uint64_t load = std::min<std::uint64_t>(100, healthy * 100 / both);
-      // The rest of a division goes to the first set that has anything.
-      if (healthy == 0)
-        degraded_load_ = 100;
-      else
-        degraded_load_ = std::min(100 - load, degraded * 100 / both);
+      // The rest of a division goes to the healthy set, which has none where all are degraded.
+      degraded_load_ = std::min(100 - healthy * 100 / both, degraded * 100 / both);
     }
   }
 

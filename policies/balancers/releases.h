@@ -21,8 +21,8 @@ struct ReleaseRow {
 };
 
 /// The row of a release: by version or alias, else the last row whose version is not larger, and
-/// the first one for older versions. "" stands for the newest row. Nothing for a text that is no
-/// version.
+/// the first one for older versions. "" stands for the newest row that is a version. Nothing for a
+/// text that is no version.
 std::optional<std::size_t> find_release(std::span<const ReleaseRow> rows, std::string_view text);
 /// The versions of the rows and their other names, for messages.
 std::string known_releases(std::span<const ReleaseRow> rows);
@@ -36,10 +36,10 @@ inline void release_field(Describer& d, std::string& text) {
         text);
 }
 
-/// The same as an enumerator. `text` is known; see setting_faults().
+/// The same as an enumerator; the newest for a text that setting_faults() refuses.
 template <class Release>
 Release release_of(std::span<const ReleaseRow> rows, std::string_view text) {
-  return static_cast<Release>(*find_release(rows, find_release(rows, text) ? text : ""));
+  return static_cast<Release>(find_release(rows, text).value_or(*find_release(rows, "")));
 }
 
 }  // namespace routesim::policies

@@ -107,7 +107,6 @@ class PrefixHashLeg final : public LegPolicy {
  public:
   explicit PrefixHashLeg(const SmgSettings& s) : settings_(s), release_(smg_release(s)) {
     depths_ = s.cache_boundaries;
-    std::erase_if(depths_, [](std::int64_t depth) { return depth <= 0; });
     std::sort(depths_.rbegin(), depths_.rend());
   }
   BalancerNeeds needs() const override {
@@ -147,7 +146,7 @@ class PrefixHashLeg final : public LegPolicy {
  private:
   static constexpr std::int64_t kCharactersPerToken = 4;
 
-  /// What may be hashed, the deepest boundary that the prompt reaches first.
+  /// Finds the keys that may be hashed, that of the deepest boundary of the prompt first.
   void find_keys(const BalancerRequest& request) {
     keys_.clear();
     if (release_ >= SmgRelease::k1_13)

@@ -48,7 +48,7 @@ inline constexpr std::array kSmgReleases = std::to_array<ReleaseRow>({
 
 enum class SmgAssignment : std::uint8_t { kRandom, kMinLoad, kMinGroup };
 
-/// What power-of-two compares: two servers, or all of them, by requests in flight first.
+/// power-of-two compares two servers, or all of them, by requests in flight first.
 enum class SmgLoadMetric : std::uint8_t { kExpectedWait, kRequests, kLeastRequests };
 
 /// Settings under the names of the gateway's flags, with the values that its command line gives.

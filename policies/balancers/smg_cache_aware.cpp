@@ -66,8 +66,9 @@ class CacheAware final : public LegPolicy {
  private:
   bool by_wait() const { return release_ >= SmgRelease::k1_10; }
   bool reads_usage() const {
-    return smg_polls(settings_) && (settings_.balance_token_usage_threshold < 1 ||
-                                    settings_.overload_token_usage_threshold < 1);
+    return (settings_.balance_token_usage_threshold < 1 ||
+            settings_.overload_token_usage_threshold < 1) &&
+           smg_polls(settings_);
   }
   bool follows_events() const { return tokens_ && settings_.kv_events; }
   std::int64_t most_units() const {

@@ -29,7 +29,9 @@ class Waiting final : public LegPolicy {
       return leg.healthy.front();
     std::vector<std::uint32_t> among = leg.healthy;
     if (!of_two_) return wait_.pick(leg, request, among);
-    const SmgLoadMetric metric = settings_.power_of_two_load_metric;
+    // The setting came with 1.13.
+    const SmgLoadMetric metric = release_ < SmgRelease::k1_13 ? SmgLoadMetric::kExpectedWait
+                                                              : settings_.power_of_two_load_metric;
     if (metric != SmgLoadMetric::kLeastRequests) {
       const std::uint64_t first = random_.below(n);
       among = {leg.healthy[first], leg.healthy[(first + 1 + random_.below(n - 1)) % n]};
@@ -67,7 +69,7 @@ BalancerNeeds SmgExpectedWait::needs() const {
   return {.metrics = polls_, .metrics_interval = settings_.load_monitor_interval};
 }
 
-// Who leaves is forgotten.
+// A server that leaves is forgotten.
 void SmgExpectedWait::on_workers(const Leg& leg) {
   names_.update(leg);
   for (const std::uint32_t w : leg.workers)
@@ -76,7 +78,7 @@ void SmgExpectedWait::on_workers(const Leg& leg) {
     if (!names_.endpoint(leg, tenant)) sent_[tenant] = {};
 }
 
-// What was sent is forgotten with the next report.
+// The next report replaces what was sent.
 void SmgExpectedWait::read_report(const EndpointTable& metrics, std::uint32_t w) {
   const Sent fresh{.report = metrics.updated()[w],
                    .waiting = metrics.waiting()[w],

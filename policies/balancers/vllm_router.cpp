@@ -198,7 +198,9 @@ class CacheAware final : public LegPolicy {
     units_per_character_ = tokens_ ? 1 / kTokenWidth : 1 / request.text.characters_per_unit;
     const std::uint32_t least = least_loaded(leg);
     // The policy's own method without tokens has the text rules still; no route of 0.1.17 calls it.
-    if (tokens_ && request.text.units() == 0) return by_shares(leg, request.token_text, least);
+    // Another leg's policy may ask for the text.
+    const bool has_tokens = request.token_text.units() > 0 || request.text.units() == 0;
+    if (tokens_ && has_tokens) return by_shares(leg, request.token_text, least);
     if (!is_imbalanced(leg)) return by_tree(leg, request.text, least);
     if (request.text.units() > 0) tree_.insert(request.text, names_.tenant(least));
     return least;

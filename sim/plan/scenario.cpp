@@ -228,14 +228,6 @@ std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing) {
     check_formula("score", routing.expression->score);
     if (!routing.expression->filter.empty()) check_formula("filter", routing.expression->filter);
   }
-  if (const auto& envoy = routing.balancing.envoy;
-      envoy && !policies::is_maglev_table_size(envoy->table_size)) {
-    const std::int64_t slots = envoy->table_size;
-    std::int64_t prime = slots;
-    while (!policies::is_maglev_table_size(prime)) ++prime;
-    out.push_back({"envoy.table_size", "must be a prime number (got " + std::to_string(slots) + ")",
-                   "the next one is " + std::to_string(prime)});
-  }
   if (routing.balancer == BalancerKind::kLibrary) {
     if (!routing.library)
       out.push_back({"library", "is missing: balancer library needs the path of a shared object",

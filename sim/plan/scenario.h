@@ -57,7 +57,7 @@ enum class KvLoadFailure { kFail, kRecompute };
 struct TransferConfig {
   double bandwidth_gbps = 200;  ///< Per server and direction, Gbit/s.
   Duration setup = Duration::microseconds(500);
-  std::optional<Duration> descriptor_time;  ///< Of NIXL's. Absent: default_descriptor_time().
+  std::optional<Duration> descriptor_time;  ///< NIXL's. Absent: default_descriptor_time().
   std::optional<Duration> handover;         ///< Absent: default_handover().
   Duration first_contact = Duration::milliseconds(100);
   /// How long a prefill server keeps blocks nobody has read. Absent: 480 s, or from 2026-H2 on 30 s

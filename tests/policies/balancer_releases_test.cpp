@@ -76,6 +76,30 @@ TEST(MakeBalancer, RefusesSettingsOutOfBounds) {
     EXPECT_NE(text.find(key), std::string::npos) << key << " in " << text;
 }
 
+TEST(MakeBalancer, RefusesATableThatEndsNoWalk) {
+  BalancerSettings settings;
+  settings.envoy.emplace().table_size = 65'536;
+  settings.envoy->minimum_ring_size = settings.envoy->maximum_ring_size + 1;
+  Diagnostics found;
+  EXPECT_EQ(make_balancer(*find_balancer("envoy-maglev"), settings, 1, 0, found), nullptr);
+  const std::string text = routesim::messages_of(found);
+  EXPECT_NE(text.find("must be a prime number (got 65536)"), std::string::npos) << text;
+  EXPECT_NE(text.find("the next one is 65537"), std::string::npos) << text;
+  EXPECT_NE(text.find("is above maximum_ring_size"), std::string::npos) << text;
+}
+
+TEST(MakeBalancer, RefusesALegsPolicyThatTheReleaseHasNot) {
+  BalancerSettings settings;
+  settings.vllm_router.emplace().release = "0.1.15";
+  settings.vllm_router->prefill_policy = VllmRouterPolicy::kKvAware;
+  Diagnostics found;
+  EXPECT_EQ(make_balancer(*find_balancer("vllm-router-cache-aware"), settings, 1, 0, found),
+            nullptr);
+  EXPECT_NE(routesim::messages_of(found).find("vllm_router.prefill_policy"), std::string::npos);
+  settings.vllm_router->release = "0.1.17";
+  EXPECT_NE(make_balancer(*find_balancer("vllm-router-cache-aware"), settings, 1), nullptr);
+}
+
 TEST(MakeBalancer, RefusesAPolicyThatTheReleaseHasNot) {
   BalancerSettings settings;
   settings.vllm_router.emplace().release = "0.1.15";
