@@ -131,22 +131,24 @@ std::string suggest(const std::vector<Entry>& entries, std::string_view name) {
 }
 
 /// Words behind which a checkpoint is no copy of its base: another size or another kind of model,
-/// or weights in a format that the base's name does not state.
+/// or weights in a format that the base's name does not state. As words_of() has them: w8a8 is w
+/// and 8a8.
 bool is_other_model(const std::string& word) {
-  constexpr std::array<std::string_view, 37> kOthers = {
-      "vl",        "vision",   "omni",   "audio", "draft",   "eagle",  "speculator", "medusa",
-      "embedding", "reranker", "reward", "lora",  "adapter", "sparse", "pruned",     "minitron",
-      "mini",      "w8a8",     "w4a8",   "int",   "bnb",     "bit",    "gguf",       "exl",
-      "mlx",       "hqq",      "aqlm",   "gptq",  "awq",     "nvfp",   "mxfp",       "fp",
-      "quantized", "4bit",     "8bit",   "moe",   "merge"};
+  constexpr std::array<std::string_view, 39> kOthers = {
+      "vl",        "vision",    "omni",   "audio", "draft",   "eagle",  "speculator", "medusa",
+      "embedding", "reranker",  "reward", "lora",  "adapter", "sparse", "pruned",     "minitron",
+      "mini",      "8a8",       "4a8",    "4a16",  "int",     "bnb",    "bit",        "gguf",
+      "exl",       "mlx",       "hqq",    "aqlm",  "gptq",    "awq",    "nvfp",       "mxfp",
+      "fp",        "quantized", "4bit",   "8bit",  "moe",     "merge",  "mtp"};
   return is_size(word) || std::find(kOthers.begin(), kOthers.end(), word) != kOthers.end();
 }
 
-/// What a family of models has that is not simulated, by the beginning of its normalised names.
+/// A part that a family of models has and that is not simulated, by the beginning of its
+/// normalised names.
 struct Unsimulated {
   std::string_view beginning, what;
 };
-constexpr std::array<Unsimulated, 21> kUnsimulated = {{
+constexpr std::array<Unsimulated, 23> kUnsimulated = {{
     {"deepseekv32", "sparse attention"},
     {"deepseekv4", "sparse attention"},
     {"glm5", "sparse attention"},
@@ -159,7 +161,9 @@ constexpr std::array<Unsimulated, 21> kUnsimulated = {{
     {"kimik3", "linear attention"},
     {"kimilinear", "linear attention"},
     {"nemotronh", "state-space layers"},
-    {"nemotron3", "state-space layers"},
+    {"nemotron3nano", "state-space layers"},
+    {"nemotron3super", "state-space layers"},
+    {"nemotron3ultra", "state-space layers"},
     {"nvidianemotron", "state-space layers"},
     {"granite40h", "state-space layers"},
     {"jamba", "state-space layers"},

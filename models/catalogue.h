@@ -71,7 +71,7 @@ class Catalogue {
   std::vector<FittedCurve> curves_;
 };
 
-/// What the model has that is not simulated, as "sparse attention"; "" where that is not known.
+/// Names a part of the model that is not simulated, as "sparse attention"; "" where none is known.
 std::string_view unsimulated_part(std::string_view model);
 
 /// The best latency model known for a deployment: its fitted curve, else the roofline. The

@@ -5,8 +5,8 @@
 //   step = async ? max(gpu, cpu) : gpu + cpu
 //
 // Decode and prefill of a mixed step add up: that is what static-batch measurements of vLLM show.
-// Where the attention kernel computes a tile for each head of a decode beside a prompt chunk
-// (FlashAttention 2), a token of decode context costs at least mixed_context there.
+// FlashAttention 2 computes a tile for each head of a decode beside a prompt chunk: a token of
+// decode context costs at least mixed_context there.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace {
 /// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
 constexpr double kEagerLayerNs = 110e3;
 
-/// What a layer waits for the next graph where graphs end before each attention: vLLM until v0.10
+/// A layer waits so long for the next graph if graphs end before each attention: vLLM until v0.10
 /// (PIECEWISE; FULL_AND_PIECEWISE is the default since, v0.11.0 config/compilation.py). One graph
 /// for all took 7 % off the median TPOT of Qwen2.5-1.5B, 28 layers (vllm-project/vllm#16072). Each
 /// GPU more makes the gap a quarter longer, since all wait for the last launch: an assumption.

@@ -59,7 +59,7 @@ constexpr double kGroupedRateMarlin = 0.29;
 /// where plain products reach 742. An older kernel on the MI300X (ROCm/triton#685): 368 of 549.
 constexpr double kGroupedRate = 0.84;
 
-/// What experts with one scale per tensor reach of the bandwidth of plain products: 0.82
+/// Share of the bandwidth of plain products that experts with one scale per tensor reach: 0.82
 /// (vllm-project/vllm#24700) to 0.85 of an H100's bandwidth, where products reach 0.88; block
 /// scales are slower (`fp8_expert_mbu`).
 constexpr double kExpertMbu = 0.95;

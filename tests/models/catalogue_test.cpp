@@ -32,6 +32,44 @@ TEST(Catalogue, SuggestsTheNearestName) {
   EXPECT_EQ(c.suggest_model("completely else"), "");
 }
 
+TEST(Catalogue, SuggestsNoOtherGeneration) {
+  const Catalogue c = tools::builtin_catalogue();
+  for (const char* other : {"deepseek-ai/DeepSeek-V3.2", "Kimi-K3", "Qwen3.5-4B", "GLM-5",
+                            "Qwen/Qwen3-Next-80B-A3B-Instruct"})
+    EXPECT_EQ(c.suggest_model(other), "") << other;
+  EXPECT_EQ(c.suggest_model("Quen3-32B"), "Qwen3-32B");
+  EXPECT_EQ(c.suggest_model("Qwen3-33B"), "Qwen3-32B") << "another size of the family";
+  EXPECT_EQ(c.suggest_accelerator("H1000"), "");
+}
+
+TEST(Catalogue, NamesWhatIsNotSimulated) {
+  EXPECT_EQ(unsimulated_part("deepseek-ai/DeepSeek-V3.2-Exp"), "sparse attention");
+  EXPECT_EQ(unsimulated_part("Qwen/Qwen3-Next-80B-A3B"), "linear attention");
+  EXPECT_EQ(unsimulated_part("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"), "state-space layers");
+  for (const char* dense :
+       {"Qwen3-32B", "nemotron-3-8b-base-4k", "DeepSeek-V3.1", "gemma-3-27b-it"})
+    EXPECT_EQ(unsimulated_part(dense), "") << dense;
+}
+
+TEST(Catalogue, AFineTuneIsTheEntryThatItsPathHolds) {
+  const Catalogue c = tools::builtin_catalogue();
+  const auto base = [&c](const std::string& path) {
+    const ModelSpec* const found = c.find_model(path);
+    return found != nullptr && c.is_fine_tune(path) ? found->name : std::string();
+  };
+  EXPECT_EQ(base("NousResearch/Hermes-3-Llama-3.1-8B"), "Llama-3.1-8B");
+  EXPECT_EQ(base("someone/Qwen3-8B-my-tune-v2"), "Qwen3-8B");
+  EXPECT_EQ(base("RedHatAI/Llama-3.1-8B-Instruct-FP8-KV"), "Llama-3.1-8B-FP8")
+      << "the longest name, with its format";
+  EXPECT_EQ(base("Qwen/Qwen3-8B"), "") << "an entry is no fine-tune";
+  EXPECT_EQ(base("Hermes-3-Llama-3.1-8B"), "") << "a name without a path may be misspelled";
+  for (const char* other :
+       {"deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "x/Qwen3-8B-W8A8", "x/Qwen3-8B-quantized.w8a8",
+        "x/Qwen3-8B-INT8", "x/Qwen3-8B-W4A16-G128", "x/Qwen3-8B-4bit", "x/Qwen3-8B-eagle3",
+        "x/Qwen2.5-VL-7B-Instruct", "x/Llama-3.1-8B-pruned-to-4B", "x/Phi-4-mini"})
+    EXPECT_EQ(c.find_model(other), nullptr) << other;
+}
+
 TEST(Catalogue, EveryEntryIsSoundSourcedAndUnambiguous) {
   const Catalogue c = tools::builtin_catalogue();
   Diagnostics d;

@@ -189,6 +189,53 @@ TEST(HfConfig, LayersThatAreNotSimulatedAreRefused) {
             std::string::npos);
 }
 
+// Keys of MiniMax-M3, MiMo-V2-Flash, Gemma 4, Gemma 3n, DeepSeek V4 and pruned models.
+TEST(HfConfig, LayersWithOtherKeysAndValuesAreRefused) {
+  const auto said = [](const std::string& key, bool is_list) {
+    HfConfig c = qwen3_32b();
+    if (is_list)
+      c.lists[key] = {"1", "2"};
+    else
+      c.numbers[key] = 1;
+    Diagnostics d;
+    EXPECT_FALSE(model_from_hf_config("other", c, d)) << key;
+    return d.items().empty() ? std::string() : d.items().front().message;
+  };
+  EXPECT_NE(said("sparse_attention_config.use_sparse_attention", false).find("sparse attention"),
+            std::string::npos);
+  for (const char* key : {"swa_num_key_value_heads", "global_head_dim",
+                          "num_global_key_value_heads", "num_kv_shared_layers"})
+    EXPECT_NE(said(key, false).find("which is not simulated"), std::string::npos) << key;
+  for (const char* key : {"compress_ratios", "hybrid_layer_pattern", "block_configs"})
+    EXPECT_NE(said(key, true).find("which is not simulated"), std::string::npos) << key;
+}
+
+TEST(HfConfig, UnknownKeysAboutAttentionAreAWarning) {
+  HfConfig c = qwen3_32b();
+  c.numbers["attention_bias"] = 1;  // Changes no bytes.
+  c.numbers["text_config.attn_novelty"] = 3;
+  c.numbers["kv_novelty"] = 0;  // Is off.
+  c.numbers["vision_config.attn_novelty"] = 2;
+  Diagnostics d;
+  EXPECT_TRUE(model_from_hf_config("new", c, d));
+  ASSERT_EQ(d.items().size(), 1U);
+  EXPECT_EQ(d.items()[0].path, "attn_novelty");
+  EXPECT_EQ(d.items()[0].severity, Severity::kWarning);
+}
+
+TEST(HfConfig, ExpertsPerTokenHaveManyNames) {
+  for (const char* key : {"num_experts_per_tok", "num_experts_per_token", "top_k_experts"}) {
+    HfConfig c = qwen3_32b();
+    c.numbers["num_experts"] = 16;
+    c.numbers["moe_intermediate_size"] = 64;
+    c.numbers[key] = 4;
+    Diagnostics d;
+    const auto m = model_from_hf_config("experts", c, d);
+    ASSERT_TRUE(m) << key;
+    EXPECT_EQ(m->experts_per_token, 4) << key;
+  }
+}
+
 TEST(HfConfig, HeadDimDefaultsToHiddenOverHeadsAndTextConfigIsFound) {
   HfConfig c;
   for (const auto& [key, value] : qwen3_32b().numbers)

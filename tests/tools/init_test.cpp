@@ -442,7 +442,7 @@ TEST_F(Init, ServersThatAreNotReadAreAssumedWithAWarningWhereverTheScenarioIsUse
               std::string::npos)
         << command << used.errors;
   }
-  // Those of vLLM are read: nothing is assumed about them.
+  // Servers of vLLM are read: nothing is assumed about them.
   write("vllm.yaml",
         "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\n"
         "metadata: {name: quay}\nspec:\n  components:\n  - name: Worker\n"

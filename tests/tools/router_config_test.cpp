@@ -40,6 +40,9 @@ TEST(RouterConfig, VariablesCountLikeFlags) {
 TEST(RouterConfig, ReleasesAndSecondNames) {
   EXPECT_EQ(routing_of("pip install vllm-router==0.1.15 && vllm-router --policy cache_aware"),
             R"({"balancer":"vllm-router-cache-aware","vllm_router":{"release":"0.1.15"}})");
+  EXPECT_EQ(routing_of("pip install ray==2.40.0 vllm==0.11.0 && vllm-router --policy random"),
+            R"({"balancer":"vllm-router-random"})")
+      << "the release of another package";
   EXPECT_EQ(routing_of("smg launch --cache-match-threshold 0.4 --spill-abs-threshold 8"),
             R"({"balancer":"smg-cache-aware","smg":{"cache_threshold":0.4,)"
             R"("balance_abs_threshold":8}})");

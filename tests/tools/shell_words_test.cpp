@@ -79,6 +79,7 @@ TEST(ShellWords, UnknownVariablesStayAsWritten) {
 TEST(ShellWords, CommandsOfBlocksAreCommandsAndWhatTheyAssignIsNotKnown) {
   EXPECT_EQ(split("A=1\nif [ $A = 1 ]; then B=2; else B=3; fi; run $A $B"), "run|1|?$B");
   EXPECT_EQ(split("for R in 1 2; do A=$R; run $R; done; B=2; run $A $B"), "run|?$R ; run|?$A|2");
+  EXPECT_EQ(split("R=9\nfor R in 1 2; do run $R; done; run $R"), "run|?$R ; run|?$R");
   EXPECT_EQ(split("while ! ready; do sleep 1; done\nexec run x"), "sleep|1 ; exec|run|x");
   EXPECT_EQ(split("[[ -n $X && -f y ]] || exit 1\nrun"), "[[|-n|?$X ; -f|y|]] ; exit|1 ; run");
   EXPECT_EQ(split("if a; then if b; then C=1; fi; D=1; fi; E=1; run $C $D $E"), "run|?$C|?$D|1");

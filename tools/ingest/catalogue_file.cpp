@@ -81,8 +81,11 @@ void flatten(const ConfigNode& node, const std::string& path, FlatConfig& out) {
     for (const ConfigNode::Member& member : node.members())
       flatten(*member.value, child_path(path, member.key), out);
   } else if (node.is_sequence()) {
-    for (const ConfigNode::Ptr& item : node.items())
-      if (item->is_scalar()) out.config.lists[path].push_back(item->text());
+    // A list of maps is there, too, though its elements are not kept.
+    for (const ConfigNode::Ptr& item : node.items()) {
+      std::vector<std::string>& list = out.config.lists[path];
+      if (item->is_scalar()) list.push_back(item->text());
+    }
   }
 }
 

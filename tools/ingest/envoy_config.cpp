@@ -68,8 +68,14 @@ class EnvoyReader {
 
  private:
   void set(const char* key, const ConfigNode* value) {
-    if (value != nullptr && value->is_scalar())
+    if (value != nullptr && expect_scalar(*value, key))
       settings_.push_back({key, value->where(), copy(*value)});
+  }
+  bool expect_scalar(const ConfigNode& value, const std::string& key) {
+    if (!value.is_scalar())
+      diagnostics_.error(value.where(), "routing.config",
+                         printable(key) + " must be a scalar (" + got(value) + ")");
+    return value.is_scalar();
   }
   /// Whether the value is a map, or an error as Envoy's own.
   bool expect_map(const ConfigNode& value, const std::string& key) {
@@ -137,8 +143,9 @@ class EnvoyReader {
       return diagnostics_.error(list->where(), "routing.config",
                                 "circuit_breakers.thresholds must be a list (" + got(*list) + ")");
     for (const Ptr& entry : list->items()) {
-      const ConfigNode* priority = at(*entry, {"priority"});
-      if (!entry->is_map() || (priority != nullptr && priority->text() != "DEFAULT")) continue;
+      if (!expect_map(*entry, "thresholds[]")) continue;
+      const ConfigNode* priority = entry->child("priority");
+      if (priority != nullptr && priority->text() != "DEFAULT") continue;
       take_scalars(limits_, *entry,
                    {{"max_connections", "max_connections"},
                     {"max_pending_requests", "max_pending_requests"},
@@ -323,7 +330,8 @@ class EnvoyReader {
   void take_hosts(const ConfigNode& cluster) {
     const ConfigNode* assignment = at(cluster, {"load_assignment"});
     const ConfigNode* endpoints = at(cluster, {"load_assignment", "endpoints"});
-    if (assignment != nullptr) name_unread(*assignment, {"cluster_name", "endpoints"});
+    if (assignment == nullptr || !expect_map(*assignment, "load_assignment")) return;
+    name_unread(*assignment, {"cluster_name", "endpoints"});
     if (endpoints == nullptr || !endpoints->is_sequence()) return;
     struct HostKey {
       const char* setting;
@@ -337,16 +345,19 @@ class EnvoyReader {
          {"health_status", {"health_status"}, "UNKNOWN"},
          {"hash_keys", {"metadata", "filter_metadata", "envoy.lb", "hash_key"}, ""}}};
     for (const Ptr& locality : endpoints->items()) {
-      const ConfigNode* hosts = locality->is_map() ? locality->child("lb_endpoints") : nullptr;
+      if (!expect_map(*locality, "endpoints[]")) continue;
+      const ConfigNode* hosts = locality->child("lb_endpoints");
       // Nothing stands out where all hosts have the highest priority.
-      const ConfigNode* priority = at(*locality, {"priority"});
+      const ConfigNode* priority = locality->child("priority");
       name_unread(*locality, {"lb_endpoints", "locality",
                               priority != nullptr && priority->text() == "0" ? "priority" : ""});
       if (hosts == nullptr || !hosts->is_sequence()) continue;
       for (const Ptr& host : hosts->items()) {
+        if (!expect_map(*host, "lb_endpoints[]")) continue;
         name_unread(*host, {"endpoint", "load_balancing_weight", "health_status", "metadata"});
         for (HostKey& key : keys) {
           const ConfigNode* value = follow(*host, key.path);
+          if (value != nullptr && !expect_scalar(*value, key.setting)) value = nullptr;
           key.any = key.any || value != nullptr;
           key.values.push_back(
               value != nullptr ? copy(*value)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "tools/ingest/ledger.h"
@@ -51,12 +52,16 @@ constexpr KeyTable kTable = {
 constexpr std::string_view kRoot = "workload.guidellm";
 
 /// GuideLLM takes each key with hyphens, too, and its own scenarios write them so.
-Ptr underscored(const Ptr& node) {
+Ptr underscored(const Ptr& node, Diagnostics& diagnostics) {
   if (!node->is_map()) return node;
   std::vector<Member> members = node->members();
+  std::set<std::string> keys;
   for (Member& member : members) {
     std::replace(member.key.begin(), member.key.end(), '-', '_');
-    if (member.key != "metadata") member.value = underscored(member.value);
+    if (!keys.insert(member.key).second)
+      diagnostics.error(member.key_where, std::string(kRoot) + "." + member.key,
+                        "stands here twice, with a hyphen and with an underscore");
+    if (member.key != "metadata") member.value = underscored(member.value, diagnostics);
   }
   return ConfigNode::make_map(std::move(members), node->where());
 }
@@ -254,7 +259,7 @@ const KeyTable& guidellm_keys() { return kTable; }
 
 Ptr guidellm_settings(const Ptr& given, Diagnostics& diagnostics) {
   if (!given->is_map()) return given;
-  const Ptr scenario = underscored(given);
+  const Ptr scenario = underscored(given, diagnostics);
   const ConfigNode* spec = scenario->child("spec");
   if (spec != nullptr && !spec->is_map()) return scenario;
   Settings settings(scenario->where(), diagnostics);

@@ -162,6 +162,8 @@ constexpr KeyGroup kServerGroups[] = {
      "name huggingfaceId path blockSize maxModelLen gpuMemoryUtilization maxNumSeq "
      "maxNumBatchedTokens"},
     {kNoEffect, kPods, "", "**.routerSpec.**"},
+    {kUsed, "", "", "**.routerSpec.sessionKey"},
+    {kNotModelled, "its flags of the router are not read", "", "**.routerSpec.extraArgs"},
     {kNotModelled, kFixedFleet, "",
      "**.maxReplicas **.maxReplicaCount **.autoscaling.** **.scaling.**"},
     {kNoEffect, kFixedFleet, "", "**.autoscaling.enabled **.targetRequests"},

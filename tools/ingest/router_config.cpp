@@ -31,10 +31,10 @@ constexpr const char* kPath = "routing.config";
 /// A router that is started by a command, and where its release may stand.
 struct Product {
   std::string_view name;
-  std::string_view section;      ///< Also the begin of its balancers' names, with hyphens.
+  std::string_view section;      ///< Its balancers' names begin so, with hyphens.
   std::string_view policy_flag;  ///< Without dashes.
   std::string_view default_policy;
-  std::string_view variables = "";  ///< What the names of its environment variables begin with.
+  std::string_view variables = "";                ///< Its environment variables begin so.
   std::array<std::string_view, 3> packages = {};  ///< On package registries.
   std::array<std::string_view, 3> images = {};    ///< Last parts of image names.
 };
@@ -272,20 +272,21 @@ std::string key_that_begins(const Product& product, const Flag& flag,
                             const std::vector<FieldDescription>& known, Diagnostics& diagnostics) {
   std::string key = key_of(product, flag.name, known);
   if (!key.empty() || flag.name.size() < 3 || is_harmless(flag.name)) return key;
-  const std::string begin = with_underscores(flag.name);
+  const std::string beginning = with_underscores(flag.name);
   std::string names;
   const auto add = [&](const std::string& name, const std::string& setting) {
-    if (!name.starts_with(begin)) return;
+    if (!name.starts_with(beginning)) return;
     key = setting;
     names += (names.empty() ? "--" : ", --") + with_hyphens(name);
   };
-  for (const FieldDescription& field : known) add(field.name, field.name);
+  for (const FieldDescription& field : known)
+    if (field.name != "release") add(field.name, field.name);  // No product has it as a flag.
   add(with_underscores(product.policy_flag), std::string(product.policy_flag));
   for (const Alias& alias : kAliases)
     if (alias.section == product.section) add(std::string(alias.name), std::string(alias.setting));
   if (names.find(',') == std::string::npos) return key;
-  diagnostics.error(flag.where, kPath, "is the begin of several flags (got " + flag.written + ")",
-                    names);
+  diagnostics.error(flag.where, kPath,
+                    "is the beginning of several flags (got " + flag.written + ")", names);
   return {};
 }
 
@@ -559,28 +560,38 @@ Ptr from_aibrix(const std::vector<Member>& values, const Ptr& release, Diagnosti
   return keys.map(chosen->key_where);
 }
 
-/// The command of a script that starts a router; variables that it exports count. `variables` are
-/// known before.
-std::optional<Launch> launch_in(const std::string& text, const ShellPlaces& places,
-                                ShellVariables& variables, std::vector<Member>& aibrix,
-                                Diagnostics& diagnostics) {
-  std::optional<Launch> found;
-  Ptr release;
+/// The routers that a script starts or sets up.
+struct Script {
+  std::optional<Launch> launch;
+  std::vector<Member> aibrix;  ///< Its variables and headers before the launch.
+  Ptr aibrix_release;
+};
+
+/// The first command of a script that starts a router; variables that it exports count.
+/// `variables` are known before.
+Script read_script(const std::string& text, const ShellPlaces& places, ShellVariables& variables,
+                   Diagnostics& diagnostics) {
+  Script script;
+  std::array<Ptr, kProducts.size()> releases;
   for (ShellCommand& command : split_shell(text, places, variables, kPath, diagnostics)) {
-    const Product* started = found ? product_of(found->command) : product_of(command);
     for (const ShellWord& word : command)
-      for (const Product& p : kProducts)
-        if (const std::string said = release_in(word.text, p);
-            said.find('.') != std::string::npos && (started == nullptr || started == &p))
-          release = scalar(said, word.where);
+      for (std::size_t p = 0; p < kProducts.size(); ++p)
+        if (const std::string said = release_in(word.text, kProducts[p]);
+            said.find('.') != std::string::npos)
+          releases[p] = scalar(said, word.where);
+    if (script.launch) continue;
     const bool installs = starts(command, "install") || starts(command, "pull");
-    if (started != nullptr && !found && !installs)
-      found = Launch{.command = std::move(command)};
-    else if (!found)
-      find_aibrix_values(command, aibrix);
+    if (product_of(command) != nullptr && !installs)
+      script.launch = Launch{.command = std::move(command)};
+    else
+      find_aibrix_values(command, script.aibrix);
   }
-  if (found && release != nullptr) found->release = release;
-  return found;
+  const auto release_of = [&](const Product& p) {
+    return releases[static_cast<std::size_t>(&p - kProducts.data())];
+  };
+  if (script.launch) script.launch->release = release_of(*product_of(script.launch->command));
+  script.aibrix_release = release_of(product("aibrix"));
+  return script;
 }
 
 /// Variables of a shell or of a container, before the words of a command.
@@ -594,16 +605,16 @@ void put_variables_before(const ShellVariables& variables, ShellCommand& command
 Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLocation& where,
               Diagnostics& diagnostics) {
   ShellVariables variables;
-  std::vector<Member> aibrix;
-  if (auto launch = launch_in(text, places, variables, aibrix, diagnostics)) {
-    const Product& started = *product_of(launch->command);
-    put_variables_before(variables, launch->command);
-    return from_launch(*launch, started, diagnostics);
+  Script script = read_script(text, places, variables, diagnostics);
+  if (script.launch) {
+    const Product& started = *product_of(script.launch->command);
+    put_variables_before(variables, script.launch->command);
+    return from_launch(*script.launch, started, diagnostics);
   }
   for (const auto& [name, value] : variables)
     if (is_aibrix_name(name))
-      aibrix.push_back({name, value.where, scalar(value.text, value.where)});
-  if (Ptr routing = from_aibrix(aibrix, nullptr, diagnostics)) return routing;
+      script.aibrix.push_back({name, value.where, scalar(value.text, value.where)});
+  if (Ptr routing = from_aibrix(script.aibrix, script.aibrix_release, diagnostics)) return routing;
   if (diagnostics.has_errors()) return nullptr;
   diagnostics.error(where, kPath, "starts no router that is simulated",
                     "known programs: smg, sgl-model-gateway, sglang_router, vllm-router, "
@@ -638,7 +649,6 @@ void find_launches(const ConfigNode& node, ShellVariables variables, std::vector
   read_environment(node, variables);
   const std::size_t before = out.size();
   ShellCommand command;
-  std::vector<Member> unused;
   for (const char* key : {"command", "args"}) {
     const ConfigNode* words = node.child(key);
     if (words == nullptr || !words->is_sequence()) continue;
@@ -649,7 +659,7 @@ void find_launches(const ConfigNode& node, ShellVariables variables, std::vector
       // A script for `sh -c`. What no router starts is none of our business.
       Diagnostics unsaid;
       ShellVariables own = variables;
-      auto launch = launch_in(shell_text(*word), places_in(*word), own, unused, unsaid);
+      auto launch = read_script(shell_text(*word), places_in(*word), own, unsaid).launch;
       if (!launch) continue;
       put_variables_before(own, launch->command);
       out.push_back(std::move(*launch));

@@ -85,7 +85,7 @@ std::optional<std::int64_t> product(std::string_view text, const ShellVariables&
   }
 }
 
-/// Length of the brackets that open at the text's begin; npos when they do not close.
+/// Length of the brackets that open where the text begins; npos when they do not close.
 std::size_t bracket_length(std::string_view text) {
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -296,6 +296,9 @@ class Splitter {
     if (is_one_of(kRefused)) return refuse(command_.front().where, command_.front().text);
     if (is_one_of(kClosing)) --blocks_;
     const bool opens = is_one_of(kOpening);
+    // Each turn of a loop has another value.
+    if (command_.size() > 1 && is_one_of(" for "))
+      variables_[command_[1].text] = unknown_value("$" + command_[1].text, command_[1].where);
     const bool is_command = !command_.empty() && !opens && !is_one_of(kClosing);
     if (is_command && !remember_assignments(after_or || blocks_ > 0))
       commands_.push_back(std::move(command_));
@@ -312,11 +315,17 @@ class Splitter {
     for (const ShellWord& word : command_)
       if (const std::size_t n = assigned_name(word.text); n > 0) {
         const std::string name = word.text.substr(0, n);
-        variables_[name] = {.text = unsure ? "$" + name : word.text.substr(n + 1),
-                            .where = word.where,
-                            .unknown = unsure ? "$" + name : word.unknown};
+        if (unsure)
+          variables_[name] = unknown_value("$" + name, word.where);
+        else
+          variables_[name] = {
+              .text = word.text.substr(n + 1), .where = word.where, .unknown = word.unknown};
       }
     return true;
+  }
+
+  static ShellWord unknown_value(const std::string& written, const SourceLocation& where) {
+    return {.text = written, .where = where, .unknown = written};
   }
 
   const std::string& text_;

@@ -138,12 +138,21 @@ class ArrayStream final : public std::istream {
   ArrayLines lines_;
 };
 
-/// The file's records as lines.
+/// The file's records as lines. An array is one of maps: the lines of a log can begin with `[`,
+/// too.
 std::unique_ptr<std::istream> record_lines(const std::string& path) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
   auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
-  const bool is_array = (*file >> std::ws).peek() == '[';
+  std::string mark(kMark.size(), '\0');
+  file->read(mark.data(), static_cast<std::streamsize>(mark.size()));
   file->clear();
-  file->seekg(0);
+  const std::streamoff start = mark == kMark ? static_cast<std::streamoff>(kMark.size()) : 0;
+  file->seekg(start);
+  char bracket = '\0', next = '\0';
+  *file >> bracket;
+  const bool is_array = bracket == '[' && (!(*file >> next) || next == '{' || next == ']');
+  file->clear();
+  file->seekg(is_array ? start : 0);
   if (!is_array) return file;
   return std::make_unique<ArrayStream>(std::move(file));
 }

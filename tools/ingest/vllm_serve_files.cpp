@@ -119,7 +119,7 @@ bool runs_beside_engines(const std::string& line) {
 
 /// Kinds of objects that start servers, whatever they hold, between blanks.
 constexpr std::string_view kServerKinds =
-    " InferenceService LLMInferenceService RayService RayCluster RayClusterFleet "
+    " InferenceService RayService RayCluster RayClusterFleet "
     "DynamoGraphDeployment DynamoComponentDeployment DynamoGraphDeploymentRequest "
     "StormService RoleSet VLLMRuntime DisaggregatedSet Workspace ";
 
@@ -235,7 +235,7 @@ class Walk {
     Ptr replicas;
     Ptr minimum;              ///< That of an autoscaler.
     std::string scaler;       ///< The name that an autoscaler has for it, if not its own.
-    std::int64_t copies = 1;  ///< Of all that stands below.
+    std::int64_t copies = 1;  ///< All that stands below runs so often.
     bool is_service = false;  ///< KServe writes the command of a container without one.
     std::vector<Member> flags;
     ShellVariables variables;
@@ -735,8 +735,11 @@ class Walk {
       start = start_in_list(*ConfigNode::make_sequence(words, words.front()->where()),
                             context.variables, key_path_, diagnostics_);
     const auto more = context.variables.find("VLLM_ADDITIONAL_ARGS");
-    if (start && context.is_service && by_chart && more != context.variables.end())
+    if (start && context.is_service && by_chart && more != context.variables.end()) {
       add_words(more->second.text, more->second.where, context.variables, *start);
+      start->environment.erase(more->first);  // Its words are noted as flags.
+      context.variables.erase(more);
+    }
     if (start) keep(std::move(*start), name, context);
   }
 

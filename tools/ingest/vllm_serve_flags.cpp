@@ -382,9 +382,7 @@ std::string with_long_name(const std::string& flag, const ShellWord* next) {
 
 /// Whether releases up to v0.8 take a value of the switch (StoreBoolean in
 /// vllm/engine/arg_utils.py@v0.8.5).
-bool took_truth(const FlagRule& rule) {
-  return rule.name == "enable-chunked-prefill" || rule.name == "multi-step-stream-outputs";
-}
+bool took_truth(const FlagRule& rule) { return rule.name == "enable-chunked-prefill"; }
 
 /// Reads the words of one command line.
 class WordReader {

@@ -19,9 +19,10 @@ struct VariableRule {
 constexpr VariableRule kVariables[] = {
     {kUsed, "",
      "VLLM_USE_V1 VLLM_MOE_DP_CHUNK_SIZE VLLM_ENABLE_MOE_DP_CHUNK VLLM_USE_SIMPLE_KV_OFFLOAD "
-     "VLLM_P2P_SIDE_CHANNEL_PORT VLLM_ADDITIONAL_ARGS DYN_VLLM_DISAGGREGATION_MODE"},
-    {kNotModelled, "say it with the flag of this name",
-     "DYN_VLLM_IS_PREFILL_WORKER DYN_VLLM_STREAM_INTERVAL DYN_VLLM_HEADLESS"},
+     "VLLM_P2P_SIDE_CHANNEL_PORT DYN_VLLM_DISAGGREGATION_MODE"},
+    {kNotModelled, "say it with the flag of this name", "DYN_VLLM_IS_PREFILL_WORKER"},
+    {kNotModelled, "each token is sent when it is made", "DYN_VLLM_STREAM_INTERVAL"},
+    {kNotModelled, "each node has its front end", "DYN_VLLM_HEADLESS"},
     {kNotModelled, "it belongs to the whole cluster: write cluster.transfer.lease",
      "VLLM_NIXL_ABORT_REQUEST_TIMEOUT VLLM_MOONCAKE_ABORT_REQUEST_TIMEOUT"},
     {kNotModelled, "the KV cache would have another size",
@@ -61,6 +62,7 @@ constexpr VariableRule kVariables[] = {
      "VLLM_BLOCK_SIZE VLLM_MAX_MODEL_LEN VLLM_ACCELERATOR_MEM_UTIL VLLM_MAX_NUM_ "
      "VLLM_TENSOR_PARALLELISM VLLM_API_SERVER_COUNT VLLM_IS_ VLLM_INFERENCE_ VLLM_METRICS_ "
      "VLLM_LOAD_FORMAT VLLM_ARGS VLLM_EXTRA_ VLLM_MODEL"},
+    {kNoEffect, "it counts where an LLMInferenceService states no command", "VLLM_ADDITIONAL_ARGS"},
     {kNoEffect, "it counts with a connector of LMCache", "LMCACHE_"},
     {kNoEffect, "vLLM does not read it", "SGLANG_"},
 };
