@@ -68,7 +68,7 @@ class LiveRequests {
   const std::vector<LiveRequest>& all() const { return live_; }
   /// Requests whose client waits.
   std::int64_t outstanding() const { return outstanding_; }
-  /// At once, so far.
+  /// The most at one instant, so far.
   std::int64_t most_outstanding() const { return most_outstanding_; }
 
   std::uint32_t open() {

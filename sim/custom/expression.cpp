@@ -227,7 +227,7 @@ class Expression final : public policies::Balancer, public KeepsScores {
   std::optional<Formula> filter_;
   ServerView view_;
   RandomStream random_;
-  ScoreSheet* sheet_ = nullptr;  ///< Of the decision that is explained.
+  ScoreSheet* sheet_ = nullptr;  ///< The decision that is explained writes here.
 };
 
 }  // namespace

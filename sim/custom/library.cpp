@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "sim/custom/call_guard.h"
 #include "sim/custom/routesim_policy.h"
+#include "sim/custom/score_sheet.h"
 #include "sim/custom/server_view.h"
 
 namespace routesim::sim {
@@ -104,7 +105,7 @@ routesim_text text_of(std::string_view text) { return {text.data(), text.size()}
   throw RunError(std::move(d));
 }
 
-class Library final : public policies::Balancer {
+class Library final : public policies::Balancer, public KeepsScores {
  public:
   Library(const LibrarySettings& settings, const Functions& functions, std::uint64_t seed,
           std::uint64_t router)
@@ -147,7 +148,7 @@ class Library final : public policies::Balancer {
         .in_flight_tokens = view_.in_flight_tokens.data(),
         .prefix_tokens = view_.prefix_tokens.data(),
     };
-    // What the policy does not write must not be the scores of the request before.
+    // A place that the policy does not write must not hold a score of the request before.
     std::fill(scores_.begin(), scores_.end(), std::numeric_limits<double>::quiet_NaN());
     const std::int32_t result = call(
         request.id, [&] { return functions_.score(policy_, &seen, &servers, scores_.data()); });
@@ -161,6 +162,7 @@ class Library final : public policies::Balancer {
              request.id);
     return best(request, seen);
   }
+  void keep_scores(ScoreSheet* sheet) override { sheet_ = sheet; }
   void on_sent(const policies::BalancerPick& pick,
                const policies::BalancerRequest& request) override {
     Balancer::on_sent(pick, request);
@@ -236,7 +238,10 @@ class Library final : public policies::Balancer {
              "the score of " + endpoints()[i].name +
                  (std::isnan(scores_[i]) ? " is NaN, or not written" : " is infinite"),
              request.id);
-      if (scores_[i] == kOut || (chosen && scores_[i] < scores_[*chosen])) continue;
+      if (scores_[i] == kOut) continue;
+      if (sheet_ != nullptr)
+        sheet_->rows.push_back({.endpoint = i, .score = scores_[i], .inputs = {}});
+      if (chosen && scores_[i] < scores_[*chosen]) continue;
       ties = chosen && scores_[i] == scores_[*chosen] ? ties + 1 : 1;
       // Reservoir sampling: each of equals is as likely.
       const double draw = ties == 1 ? 0 : routesim_policy_uniform(&seen, ~std::uint64_t{i});
@@ -252,6 +257,7 @@ class Library final : public policies::Balancer {
   std::uint64_t seed_;
   void* policy_;
   std::vector<double> scores_;
+  ScoreSheet* sheet_ = nullptr;  ///< The decision that is explained writes here.
 };
 
 }  // namespace

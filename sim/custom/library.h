@@ -38,7 +38,7 @@ struct LibraryFault {
   std::string hint;
 };
 /// The reason why no policy can be made; nothing where one can, and where nothing may be loaded.
-/// Where it is allowed, it loads the library and makes one.
+/// If it is allowed, this loads the library and makes one.
 std::optional<LibraryFault> library_fault(const LibrarySettings& settings);
 
 /// The library has no fault. A call that fails throws RunError with the request. A call that

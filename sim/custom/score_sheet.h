@@ -1,4 +1,4 @@
-// What a policy of one's own made of each server in one decision, for `explain`.
+// The scores that a policy of one's own gave the servers in one decision, for `explain`.
 #pragma once
 
 #include <cstddef>

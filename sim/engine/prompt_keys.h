@@ -46,7 +46,7 @@ struct PromptKeys {
   PromptKeys(const PromptKeys&) = delete;
   PromptKeys& operator=(const PromptKeys&) = delete;
 
-  /// Those of engines with blocks of so many tokens.
+  /// The keys of engines with blocks of so many tokens.
   const EngineKeys& of(std::int64_t block_size) const {
     const EngineKeys* keys = engines.data();
     while (keys->block_size != block_size) ++keys;

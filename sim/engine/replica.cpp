@@ -83,7 +83,7 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
                         options_.rules.tiers.in_use() ||
                         !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);
   wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
-  // What it sets off may put the engine to sleep at end_, which publishes.
+  // The input may put the engine to sleep at end_, which publishes.
   next_publication_ = answered ? end_ : find_publication();
   tell_publication();
 }
@@ -234,13 +234,13 @@ void Replica::apply_if(Rank& r, SimTime now, Due due) {
   r.inbox.resize(kept);
 }
 
-// What the workers say with the output of a step, as far as it is due.
+// Reads the news that the workers send with the output of a step, as far as they are due.
 void Replica::hear(Rank& r, SimTime now, bool everything) {
   apply_if(r, now,
            [everything](Input& in) { return is_news(in.kind) && (in.steps-- == 0 || everything); });
 }
 
-// What clients want, and other servers.
+// Reads the requests of clients and of other servers.
 void Replica::drain(Rank& r, SimTime now) {
   apply_if(r, now, [](const Input& in) { return !is_news(in.kind); });
   collect_ended(r, steps_until_heard() - 1);  // this boundary has been

@@ -143,7 +143,7 @@ class Replica {
   }
   /// The gauges that the engine exports, as it last published them.
   Gauges gauges(int rank) const { return ranks_[static_cast<std::size_t>(rank)].gauges; }
-  /// What they would be if it published them now; requests that it has not read yet wait.
+  /// The gauges if it published them now; requests that it has not read yet wait.
   Gauges true_gauges(int rank) const;
   /// The next instant after `now` at which a scrape of this rank happens.
   SimTime next_scrape(int rank, SimTime now) const;

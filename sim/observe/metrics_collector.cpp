@@ -112,9 +112,9 @@ void MetricsCollector::drop_gaps_without_success() {
 void MetricsCollector::measure_growth() {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     StageResult& s = stages_[i];
-    s.queue_growth = turned_away(s);
-    if (s.keeps_rate())
-      s.queue_growth = std::max(s.queue_growth, growth_[i].per_second(s.send_duration_s()));
+    if (!s.keeps_rate()) continue;
+    s.queue_growth = growth_[i].per_second(s.send_duration_s());
+    s.turned_away = turned_away(s);
   }
 }
 
@@ -157,6 +157,7 @@ StageResult MetricsCollector::summary() const {
     all.output_tokens_total += s.output_tokens_total;
     all.preemptions += s.preemptions;
     all.queue_growth = std::max(all.queue_growth, s.queue_growth);
+    all.turned_away = std::max(all.turned_away, s.turned_away);
     // NaN, which is unknown, stays so.
     all.kv_cache_usage_max = std::isnan(s.kv_cache_usage_max)
                                  ? s.kv_cache_usage_max

@@ -46,7 +46,7 @@ QueueGrowth::Mean QueueGrowth::Series::between(double from_s, double to_s) const
 }
 
 double QueueGrowth::Series::error(double third_s) const {
-  constexpr int kParts = 5;  // Of a third: few, so that the noise of single requests averages out.
+  constexpr int kParts = 5;  // A third has few, so that the noise of single requests averages out.
   std::vector<double> means;
   for (int i = 0; i < 2 * kParts; ++i) {
     const double from = third_s * (1 + static_cast<double>(i) / kParts);

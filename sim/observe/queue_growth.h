@@ -8,9 +8,10 @@
 
 namespace routesim::sim {
 
-/// What a stage does not answer of what it is asked, 0..1 in a steady state: the growth of the time
-/// to first token in seconds per second of sending, or of the requests in flight per request that
-/// is sent. Whole numbers, so the order of additions cannot change a result. O(1) per request.
+/// The share of its requests that a stage does not answer, 0..1 in a steady state: the growth of
+/// the time to first token in seconds per second of sending, or of the requests in flight per
+/// request that is sent. Whole numbers, so the order of additions cannot change a result. O(1) per
+/// request.
 class QueueGrowth {
  public:
   /// A request that is sent `since_first_send` after the stage's first one, and how many of the

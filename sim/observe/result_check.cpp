@@ -210,13 +210,14 @@ void check_summary(const RunResult& result, bool complete) {
   }
   for (const Metric& m : kMetrics) check_summary_samples(result, m);
   SimTime first = SimTime::max(), last_send, last_end;
-  double growth = 0, most = 0, least_mean = 1, most_mean = 0;
+  double growth = 0, away = 0, most = 0, least_mean = 1, most_mean = 0;
   for (const StageResult& s : result.stages) {
     if (!s.info.reported || s.requests == 0) continue;
     first = std::min(first, s.first_send);
     last_send = std::max(last_send, s.last_send);
     last_end = std::max(last_end, s.last_end);
     growth = std::max(growth, s.queue_growth);
+    away = std::max(away, s.turned_away);
     most = std::max(most, s.kv_cache_usage_max);
     least_mean = std::min(least_mean, s.kv_cache_usage_mean);
     most_mean = std::max(most_mean, s.kv_cache_usage_mean);
@@ -225,6 +226,8 @@ void check_summary(const RunResult& result, bool complete) {
   require(all.first_send == first && all.last_send == last_send && all.last_end == last_end, kParts,
           "summary", "its time is not from the first send of a stage to the last end");
   require(all.queue_growth == growth, kParts, "summary", "queue growth is not the worst stage's");
+  require(all.turned_away == away, kParts, "summary",
+          "requests turned away are not the worst stage's");
   if (!complete) return;
   require(all.kv_cache_usage_max == most, kParts, "summary",
           "kv_cache_usage.max is not the highest of the stages");

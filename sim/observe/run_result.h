@@ -17,7 +17,7 @@
 
 namespace routesim::sim {
 
-/// The most that a stage may leave unanswered of what it is asked; see StageResult::queue_growth.
+/// The most that a stage may leave unanswered of what it is asked; see StageResult::unanswered().
 /// Beyond it requests pile up until the stage ends, or time out, or are refused.
 inline constexpr double kMostQueueGrowth = 0.02;
 
@@ -77,13 +77,14 @@ struct StageResult {
   /// before the stage ended.
   double kv_cache_usage_mean = 0;
   double kv_cache_usage_max = 0;
-  /// QueueGrowth::per_second() of a load that keeps its rate, or the share of requests that
-  /// time-outs and refusals end, where that is more; of the whole run that of its worst reported
-  /// stage.
-  double queue_growth = 0;
+  /// Only a load that keeps its rate has these; the whole run has those of its worst stages.
+  double queue_growth = 0;  ///< QueueGrowth::per_second().
+  double turned_away = 0;   ///< Share that time-outs and refusals end, less two standard errors.
 
+  /// Share of what the stage is asked that it does not answer in time.
+  double unanswered() const { return std::max(queue_growth, turned_away); }
   /// Whether the stage is asked more than it answers; of the whole run whether any stage is.
-  bool overloaded() const { return queue_growth > kMostQueueGrowth; }
+  bool overloaded() const { return unanswered() > kMostQueueGrowth; }
   /// Whether its load sends at a rate, whatever is answered.
   bool keeps_rate() const { return info.requested_rate > 0 && std::isfinite(info.requested_rate); }
   double send_duration_s() const {

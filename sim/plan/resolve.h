@@ -37,7 +37,7 @@ struct ResolvedPool {
   std::int64_t kv_cache_tokens = 0;  ///< Of one engine core, as vLLM's log counts them.
   std::shared_ptr<const models::LatencyModel> latency;
   double kv_bytes_per_token = 0;  ///< Of one engine core, all its GPUs: what a transfer moves.
-  std::int64_t descriptors = 0;   ///< Of a KV block that one of its GPUs pulls.
+  std::int64_t descriptors = 0;   ///< One of its GPUs pulls a KV block in so many.
   bool lock_step = false;         ///< Its DP ranks step together.
 };
 

@@ -216,7 +216,16 @@ TEST(PolicyLibrary, CppExample) {
   ASSERT_FALSE(library_fault(settings));
   Pool pool = load(settings);
   // To compute: a 128, b 80, c 160; a request in flight adds half of its 160 tokens.
-  EXPECT_EQ(pool.chosen(1), 1U);               // -128, -80, -160.
+  ScoreSheet sheet;
+  auto* const scores = dynamic_cast<KeepsScores*>(&pool.balancer());
+  ASSERT_NE(scores, nullptr);
+  scores->keep_scores(&sheet);
+  EXPECT_EQ(pool.chosen(1), 1U);  // -128, -80, -160.
+  scores->keep_scores(nullptr);
+  ASSERT_EQ(sheet.rows.size(), 3U);
+  EXPECT_EQ(sheet.rows[0].score, -128);
+  EXPECT_EQ(sheet.rows[1].score, -80);
+  EXPECT_EQ(sheet.rows[2].score, -160);
   EXPECT_EQ(pool.chosen(2), 0U);               // -128, -160, -160.
   const std::uint32_t third = pool.chosen(3);  // -208, -160, -160.
   EXPECT_TRUE(third == 1 || third == 2);

@@ -188,7 +188,7 @@ class ObviousEngine {
               .waiting = std::ssize(waiting_) + std::ssize(loading_),
               .free = std::ssize(free_)};
   }
-  // What workers say with the output of a step.
+  // Reads the news of workers, which come with the output of a step.
   void read_news(bool everything) {
     std::vector<Input> kept;
     for (Input& in : std::exchange(inbox_, {})) {

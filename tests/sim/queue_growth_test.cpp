@@ -164,6 +164,10 @@ TEST(QueueGrowth, BeyondTheBoundAStageIsOverloaded) {
   EXPECT_FALSE(stage.overloaded());
   stage.queue_growth = kMostQueueGrowth + 1e-6;
   EXPECT_TRUE(stage.overloaded());
+  stage.queue_growth = 0;
+  stage.turned_away = kMostQueueGrowth + 1e-6;
+  EXPECT_TRUE(stage.overloaded()) << "no queue grows where requests are turned away";
+  EXPECT_EQ(stage.unanswered(), stage.turned_away);
 }
 
 }  // namespace

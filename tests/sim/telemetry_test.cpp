@@ -177,7 +177,7 @@ TEST(Scrapes, ShowTheGaugesOfTheScrapeInstantAndNothingNewer) {
   }
 }
 
-/// What the engine exports.
+/// The gauges that the engine exports.
 std::vector<std::int64_t> exported(Server& server) {
   const Gauges g = server.replica().gauges(0);
   return {g.running, g.waiting, g.free_blocks};

@@ -192,6 +192,20 @@ TEST(DecisionStudy, RegretIsWhatTheRunsSay) {
   EXPECT_TRUE(diagnostics.has_errors()) << "there is no such request";
 }
 
+TEST(DecisionStudy, AFormulaShowsItsScores) {
+  const sim::RunPlan plan = plan_of(
+      scenario_text(20, 100, "{balancer: expression, expression: {score: 3 - 2 * in_flight}}"));
+  Diagnostics diagnostics;
+  const auto study = study_decision(plan, 0, 2, diagnostics);
+  ASSERT_TRUE(study.has_value());
+  const json scores = json::parse(render_decision_json(*study))["scores"];
+  ASSERT_EQ(scores.size(), 3U);
+  EXPECT_EQ(scores[2]["endpoint"], study->record.endpoints[2].name);
+  EXPECT_EQ(scores[2]["score"], 3) << "nothing is in flight at the first request";
+  EXPECT_EQ(scores[2]["inputs"], (json{{"in_flight", 0}}));
+  EXPECT_NE(render_decision_text(*study).find("The formula's value"), std::string::npos);
+}
+
 TEST(DecisionStudy, TheOmniscientViewSeesTheTruth) {
   // Nothing published ever arrives: the index is empty, the caches are not.
   const sim::RunPlan plan = plan_of(scenario_text(150, 1000, precise(", kv_event_delay: 1h")));

@@ -285,12 +285,12 @@ TEST(Render, AKneeThatTheBlocksDoNotMoveIsNotOneFromItselfToItself) {
   variant.name = "v";
   const StageSide side{.ttft_mean_s = 89.72, .overloaded = true};
   variant.capacity_band = {{.stage = "0", .as_is = side, .fewer = side, .more = side}};
-  EXPECT_EQ(
-      capacity_text(variant),
-      "near its knee, but 3 % of the KV blocks, fewer or more, move the mean TTFT of no stage "
-      "by 1 %");
+  EXPECT_EQ(capacity_text(variant),
+            "3 % of the KV blocks, fewer or more, move the mean TTFT of no stage by 1 %");
   variant.capacity_band[0].fewer.ttft_mean_s = 91;
   EXPECT_NE(capacity_text(variant).find("from 89.72 s to 91.00 s (fewer)"), std::string::npos);
+  variant.capacity_band[0].as_is.ttft_mean_s = 0;
+  EXPECT_EQ(capacity_text(variant), "") << "the client sees no first token";
 }
 
 TEST(Render, AStageWhoseQueueGrowsIsMarkedEverywhere) {

@@ -222,19 +222,6 @@ std::string diff_of(const FileEdit& edit) {
   return text;
 }
 
-/// Writes all files or none. What went wrong, or nothing.
-std::string write_all_edits(const fs::path& root, const std::vector<FileEdit>& edits) {
-  for (std::size_t i = 0; i < edits.size(); ++i) {
-    const std::string error = write_file((root / edits[i].path).string(), joined(edits[i].after));
-    if (error.empty()) continue;
-    // The registry, the only file that existed, is written last.
-    std::error_code none;
-    for (std::size_t j = 0; j < i; ++j) fs::remove(root / edits[j].path, none);
-    return edits[i].path + ": " + error;
-  }
-  return {};
-}
-
 ExitCode run_new_scorer(Options& options, Console& console) {
   const ScorerNames names = names_of(options.positionals().front(), options);
   if (!options.ok()) return refuse(options, console);
@@ -248,9 +235,12 @@ ExitCode run_new_scorer(Options& options, Console& console) {
                       "run this in a checkout of routesim, or name one with --root");
   std::vector<FileEdit> edits;
   if (!diagnostics.has_errors()) edits = edits_for(root, names, diagnostics);
-  if (!diagnostics.has_errors() && !options.has("dry-run"))
-    if (const std::string error = write_all_edits(root, edits); !error.empty())
-      diagnostics.error({.file = root.string()}, "", "cannot write " + error);
+  if (!diagnostics.has_errors() && !options.has("dry-run")) {
+    std::vector<FolderFile> files;
+    for (const FileEdit& edit : edits) files.push_back({edit.path, joined(edit.after)});
+    if (const std::string error = write_folder(root.string(), files); !error.empty())
+      diagnostics.error({.file = root.string()}, "", "cannot be written: " + error);
+  }
   console.complain(diagnostics);
   if (diagnostics.has_errors()) return ExitCode::kInvalid;
   for (const FileEdit& edit : edits)

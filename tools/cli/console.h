@@ -33,7 +33,7 @@ class Console {
   void complain(const Diagnostics& diagnostics);
   static constexpr std::size_t kMostShown = 200;
 
-  /// What other code of the process prints goes to standard error from now on.
+  /// Other code of the process prints to standard error from now on.
   virtual void divert_output() {}
 
   /// Whether standard error is a terminal that understands cursor control.

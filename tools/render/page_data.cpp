@@ -87,8 +87,8 @@ Kind kind_of(const Json& value) {
   return Kind::kUnknown;
 }
 
-/// What is wrong with a result of `run`: the path of a value and what it must be; empty when a page
-/// can tell all of it.
+/// The fault of a result of `run`: the path of a value and what it must be; empty when a page can
+/// tell all of it.
 std::string fault_of_run(const Json& run) {
   const auto has = [](const Json& map, const char* key, bool (Json::*is)() const noexcept) {
     return map.is_object() && map.contains(key) && (map[key].*is)();

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 namespace routesim::tools {
@@ -29,19 +30,21 @@ static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free);
 /// A folder is being written: the signal that came meanwhile acts afterwards.
 std::atomic<bool> g_waiting{false}, g_came{false};
 
-void end_interrupted(int /*signal*/) {
-  if (g_waiting.load()) {
-    g_came.store(true);
-    return;
-  }
+void end_with(std::string_view message) {
   std::atomic<bool>* const stop = g_stop.load();
   if (stop != nullptr && !stop->exchange(true)) return;
-  constexpr char kMessage[] = "\nroutesim: interrupted, no results were written\n";
   for (const auto& path : g_temporaries)
     if (path[0] != '\0') ::unlink(path.data());
-  const ssize_t ignored = ::write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  const ssize_t ignored = ::write(STDERR_FILENO, message.data(), message.size());
   (void)ignored;
   ::_exit(kInterruptedExit);
+}
+
+void end_interrupted(int /*signal*/) {
+  if (g_waiting.load())
+    g_came.store(true);
+  else
+    end_with("\nroutesim: interrupted, no results were written\n");
 }
 
 bool is_ordinary_target(const std::string& path) {
@@ -175,7 +178,7 @@ class SignalsWait {
   SignalsWait() { g_waiting.store(true); }
   ~SignalsWait() {
     g_waiting.store(false);
-    if (g_came.exchange(false)) end_interrupted(0);
+    if (g_came.exchange(false)) end_with("\nroutesim: interrupted, no file is half written\n");
   }
   SignalsWait(const SignalsWait&) = delete;
   SignalsWait& operator=(const SignalsWait&) = delete;
@@ -219,13 +222,13 @@ std::string write_beside(const std::filesystem::path& folder, const std::filesys
     std::string why =
         error ? error.message() : write_file((beside / file.name).string(), file.text);
     if (why.empty() && fs::is_directory(folder / file.name, error)) why = std::strerror(EISDIR);
-    if (!why.empty()) return why;
+    if (!why.empty()) return file.name + ": " + why;
   }
   for (const FolderFile& file : files) {
     if (std::string why = folders.make((folder / file.name).parent_path()); !why.empty())
       return why;
     fs::rename(beside / file.name, folder / file.name, error);
-    if (error) return error.message();
+    if (error) return file.name + ": " + error.message();
   }
   folders.keep();
   return {};

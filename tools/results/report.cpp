@@ -120,15 +120,15 @@ std::string first_overloaded(const std::vector<StageBand>& bands, StageSide Stag
 std::string capacity_text(const VariantReport& variant) {
   const std::vector<StageBand>& bands = variant.capacity_band;
   if (bands.empty()) return {};
+  if (std::ranges::none_of(bands, [](const StageBand& b) { return b.as_is.ttft_mean_s > 0; }))
+    return {};  // The client sees no first token.
   const auto most = std::ranges::max_element(bands, {}, movement);
   const std::string percent = number_text(std::round(100 * kCapacityBand)) + " %";
   constexpr double kNoticed = 1.01;
   if (movement(*most) < kNoticed)
-    return "near its knee, but " + percent +
-           " of the KV blocks, fewer or more, move the mean TTFT of no stage by 1 %";
+    return percent + " of the KV blocks, fewer or more, move the mean TTFT of no stage by 1 %";
   const auto seconds = [](double v) { return fixed_text(v, v < 1 ? 3 : 2) + " s"; };
-  std::string text = "near its knee, where " + percent +
-                     " of the KV blocks move the mean TTFT of " +
+  std::string text = percent + " of the KV blocks move the mean TTFT of " +
                      (bands.size() > 1 ? "stage " + printable(most->stage) : "the run") + " from " +
                      seconds(most->as_is.ttft_mean_s) + " to " + seconds(most->fewer.ttft_mean_s) +
                      " (fewer) or " + seconds(most->more.ttft_mean_s) + " (more)";

@@ -81,10 +81,10 @@ StageValues ResultSetBuilder::read(const sim::StageResult& stage,
 
 void ResultSetBuilder::add(std::size_t variant, std::size_t replication,
                            const sim::RunResult& result) {
-  OneRun run{.seed = result.seed, .stages = {}, .growth = {}};
+  OneRun run{.seed = result.seed, .stages = {}, .unanswered = {}};
   for (const sim::StageResult& stage : result.stages) {
     run.stages.push_back(read(stage, metrics_));
-    run.growth.push_back(stage.queue_growth);
+    run.unanswered.push_back(stage.unanswered());
   }
   run.stages.push_back(read(result.summary, metrics_));
   StageValues& whole = run.stages.back();
@@ -140,9 +140,9 @@ ResultSet ResultSetBuilder::take(std::size_t replications) const {
     std::vector<StageValues>& stages = set.variants[v].stages;
     bool any = false;
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
-      double growth = 0;
-      for (std::size_t r = 0; r < replications; ++r) growth += runs_.at({r, v}).growth[s];
-      stages[s].overloaded = growth / static_cast<double>(replications) > sim::kMostQueueGrowth;
+      double unanswered = 0;
+      for (std::size_t r = 0; r < replications; ++r) unanswered += runs_.at({r, v}).unanswered[s];
+      stages[s].overloaded = unanswered / static_cast<double>(replications) > sim::kMostQueueGrowth;
       any = any || (stages[s].reported && stages[s].overloaded);
     }
     stages.back().overloaded = any;

@@ -97,7 +97,7 @@ class ResultSetBuilder {
   struct OneRun {
     std::uint64_t seed = 0;
     std::vector<StageValues> stages;  ///< With one value per metric.
-    std::vector<double> growth;       ///< By stage: StageResult::queue_growth.
+    std::vector<double> unanswered;   ///< By stage: StageResult::unanswered().
   };
   static StageValues read(const sim::StageResult& stage, std::span<const MetricName> metrics);
 

@@ -120,7 +120,7 @@ std::vector<std::string> remarks_of(const Comparison& c) {
     add("new", *pair.changed);
   }
   for (const Change& change : changes_of(c))
-    if (change.path.starts_with("files"))
+    if (change.path.starts_with("files."))
       remarks.push_back(printable(change.path.substr(6), 200) + ": " +
                         printable(change.base.value_or("nothing")) + " became " +
                         printable(change.changed.value_or("nothing")));

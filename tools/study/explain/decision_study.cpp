@@ -263,7 +263,7 @@ std::string profile_table(const DecisionRecord& record,
          "\n" + filters + table.str();
 }
 
-/// The value of a formula for each server, and of each quantity in it.
+/// The score of each server, and of each quantity in a formula.
 std::string sheet_table(const DecisionRecord& record) {
   TextTable table(1);
   std::vector<std::string> head = {"endpoint"};
@@ -353,7 +353,9 @@ std::string render_decision_text(const DecisionStudy& study) {
     out += "\nAs the router saw it\n";
     for (const auto& profile : r.seen.profiles) out += profile_table(r, profile);
   } else if (!r.sheet.rows.empty()) {
-    out += "\nThe formula's value for each server\n" + sheet_table(r);
+    out += (r.sheet.names.empty() ? "\nThe policy's score for each server\n"
+                                  : "\nThe formula's value for each server\n") +
+           sheet_table(r);
   }
   out += "\nWhat it knew / what was true\n" + facts_table(r) + omniscient_text(study);
   if (study.alternatives.empty()) return out;
@@ -415,6 +417,18 @@ void write_facts(JsonWriter& json, const DecisionRecord& record, const EndpointF
   json.end_object().end_object();
 }
 
+void write_sheet(JsonWriter& json, const DecisionRecord& record) {
+  json.key("scores").begin_array();
+  for (const sim::ScoreSheet::Row& row : record.sheet.rows) {
+    json.begin_object().member("endpoint", record.endpoints[row.endpoint].name);
+    json.member("score", row.score).key("inputs").begin_object();
+    for (std::size_t i = 0; i < row.inputs.size(); ++i)
+      json.member(record.sheet.names[i], row.inputs[i]);
+    json.end_object().end_object();
+  }
+  json.end_array();
+}
+
 void write_alternatives(JsonWriter& json, const DecisionStudy& study) {
   json.key("alternatives").begin_array();
   for (const Alternative& a : study.alternatives) {
@@ -444,6 +458,7 @@ std::string render_decision_json(const DecisionStudy& study) {
   json.end_array().key("omniscient").begin_array();
   for (const auto& profile : r.omniscient.profiles) write_profile(json, r, profile);
   json.end_array();
+  if (!r.sheet.rows.empty()) write_sheet(json, r);
   if (study.omniscient >= 0)
     json.member("omniscient_pick", r.endpoints[static_cast<std::size_t>(study.omniscient)].name);
   json.key("endpoints").begin_array();

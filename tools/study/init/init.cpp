@@ -354,6 +354,7 @@ class Draft {
     std::string model, gpus;
     for (const ConfigNode::Member& flag : start.flags)
       (flag.key == "model" ? model : gpus) = flag.value->text();
+    if (!number_from(gpus)) gpus.clear();  // A variable that no file sets.
     const std::string of = model.empty() ? "the load names it" : "the servers name it";
     if (model.empty()) model = model_of_load();
     const bool is_known = builtin_catalogue().find_model(model) != nullptr;
@@ -362,14 +363,18 @@ class Draft {
     assume(2, "- name: " + yaml(unique(name, taken)), why);
     if (has_prefill_ && !start.role.empty()) line(4, "role: " + start.role);
     line(4, "assumed: " + yaml(start.name.empty() ? why : start.name + " " + why));
-    const std::string count = std::to_string(kAssumedServers);
-    assume(4, "replicas: " + (start.replicas != nullptr ? start.replicas->text() : count), why);
-    const Ptr gpu = start.accelerators.empty() ? nullptr : start.accelerators.front();
-    assume(4, "accelerator: " + (gpu != nullptr ? gpu->text() : "H100-SXM"), why);
+    const bool counts = start.replicas != nullptr && number_from(start.replicas->text());
+    assume(4, "replicas: " + (counts ? start.replicas->text() : std::to_string(kAssumedServers)),
+           why);
+    const std::string gpu =
+        start.accelerators.empty() ? "H100-SXM" : start.accelerators.front()->text();
+    assume(4, "accelerator: " + gpu, why);
     assume(4, "model: " + yaml(is_known ? model : "Qwen3-32B"), is_known ? of : unknown);
     const double bytes =
         models::weight_bytes(*builtin_catalogue().find_model(is_known ? model : "Qwen3-32B"));
-    const double memory = builtin_catalogue().find_accelerator("H100-SXM")->memory_bytes;
+    const models::AcceleratorSpec* const spec = builtin_catalogue().find_accelerator(gpu);
+    if (spec == nullptr) return;  // The scenario's own reader says so.
+    const double memory = spec->memory_bytes;
     if (!gpus.empty() && is_known)
       return assume(4, "tensor_parallel: " + gpus, "the servers say it");
     int least = 1;

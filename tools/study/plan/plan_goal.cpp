@@ -55,9 +55,7 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
                       "for example goals: [ttft_ms.p99 < 500]");
   goals.push_back(
       make_goal(PlanGoal::Kind::kFailures, "failure_rate", true, config.max_failure_rate));
-  // What is left unanswered counts time-outs and refusals, of which a plan may allow more.
-  goals.push_back(make_goal(PlanGoal::Kind::kGrowth, "queue_growth", true,
-                            std::max(sim::kMostQueueGrowth, config.max_failure_rate)));
+  goals.push_back(make_goal(PlanGoal::Kind::kGrowth, "queue_growth", true, sim::kMostQueueGrowth));
   goals.push_back(make_goal(PlanGoal::Kind::kRate, "sent_rate_error", true, kMostRateError));
   return goals;
 }

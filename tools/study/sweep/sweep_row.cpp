@@ -60,7 +60,7 @@ StageNumbers stage_numbers(const sim::StageResult& stage, const std::vector<Metr
                        .requested_rate = stage.info.requested_rate,
                        .reported = stage.info.reported,
                        .requests = stage.requests,
-                       .queue_growth = stage.queue_growth,
+                       .unanswered = stage.unanswered(),
                        .values = {}};
   for (const MetricName& metric : metrics) numbers.values.push_back(metric_value(stage, metric));
   return numbers;
@@ -94,12 +94,12 @@ void write_metrics(JsonWriter& json, const std::vector<MetricName>& metrics,
   json.end_object();
 }
 
-/// Whether the queue grew until the stage ended, in the mean of the replications.
+/// Whether the stage was asked for more than it answered, in the mean of the replications.
 template <class Stage>
 bool is_overloaded(const std::vector<RunNumbers>& runs, const Stage& stage) {
-  double growth = 0;
-  for (const RunNumbers& run : runs) growth += stage(run).queue_growth;
-  return growth / static_cast<double>(runs.size()) > sim::kMostQueueGrowth;
+  double unanswered = 0;
+  for (const RunNumbers& run : runs) unanswered += stage(run).unanswered;
+  return unanswered / static_cast<double>(runs.size()) > sim::kMostQueueGrowth;
 }
 
 template <class Stage>

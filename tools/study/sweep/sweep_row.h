@@ -29,7 +29,7 @@ struct StageNumbers {
   double requested_rate = 0;
   bool reported = true;
   std::int64_t requests = 0;
-  double queue_growth = 0;  ///< StageResult::queue_growth.
+  double unanswered = 0;  ///< StageResult::unanswered().
   std::vector<std::optional<double>> values;
 };
 

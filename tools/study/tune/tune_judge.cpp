@@ -62,8 +62,11 @@ class Judge {
     Diagnostics said;
     if (const auto published = prepare_choice(space_, run.choice, run.extra, said)) {
       const sim::RoutingConfig& routing = published->scenario.routing;
-      for (const auto& [key, time] : {std::pair("decision_latency", routing.decision_latency),
-                                      std::pair("service_time", routing.service_time)})
+      for (const auto& [key, time] :
+           {std::pair("decision_latency", routing.decision_latency),
+            std::pair("decision_latency_per_1000_tokens", routing.decision_latency_per_1000_tokens),
+            std::pair("service_time", routing.service_time),
+            std::pair("service_time_per_megabyte", routing.service_time_per_megabyte)})
         run.extra.push_back(
             make_assignment("routing." + std::string(key),
                             number_text(time.value_or(Duration::zero()).to_seconds()) + "s"));

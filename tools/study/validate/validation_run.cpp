@@ -193,7 +193,8 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
         files.push_back(table.file);
         add_unscored(table.file, input, found);
       }
-      input.own = !table.loads.empty() && variant.scenario.catalogue.empty();
+      const bool own = !table.loads.empty() && variant.scenario.catalogue.empty();
+      input.own = own && (input.own || input.variants.empty());
       input.variants.push_back({std::move(*plan), std::move(table)});
     }
   if (!found.has_errors() && input.variants.empty())
