@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -257,7 +258,9 @@ class StackKvAware : public StackSession {
     const std::int64_t block = std::max<std::int64_t>(1, endpoints()[listed().front()].block_size);
     const auto& found = layout_.look_up(index_, request, block, settings().lmcache_chunk_size);
     const std::optional<std::uint32_t> chosen = choose(found, request);
-    return chosen ? pick_of(*chosen) : by_session(request);
+    if (!chosen) return by_session(request);
+    if (!has_url_of(*chosen)) return BalancerAnswer::refused(500);
+    return pick_of(*chosen);
   }
 
  protected:
@@ -276,8 +279,17 @@ class StackKvAware : public StackSession {
     options.pod_cache_size = 65'535;  // The controller knows all holders.
     return options;
   }
+  /// The router asks for the instances of the servers that are listed when it meets an unknown one,
+  /// and keeps what it learns (KvawareRouter.route_request, instance_id_to_ip @0.1.12). An instance
+  /// that is still unknown is a KeyError.
+  bool has_url_of(std::uint32_t i) {
+    if (!named_.contains(servers().number(i)))
+      for (const std::uint32_t j : listed()) named_.insert(servers().number(j));
+    return named_.contains(servers().number(i));
+  }
   PrefixIndex index_{index_options()};
   StackChunkLayout layout_;
+  std::set<std::uint32_t> named_;  ///< Numbers of servers.
 };
 
 class StackLoadAware final : public StackKvAware {
