@@ -197,6 +197,7 @@ class RayPrefixCacheAffinity final : public RayRouter {
  public:
   RayPrefixCacheAffinity(const RaySettings& s, const RandomStream& random)
       : RayRouter(s, random),
+        limit_(s.imbalanced_threshold.value_or(default_limit(s.release))),
         tree_(TenantTreeKind::kInsertions),
         eviction_(s.do_eviction ? Duration::from_seconds(s.eviction_interval_secs)
                                 : Duration::zero()) {}
@@ -242,9 +243,12 @@ class RayPrefixCacheAffinity final : public RayRouter {
         if (tree_.owns(place.node, server(i))) chosen_.push_back(i);
     return chosen_.empty() ? fallback : chosen_;
   }
+  /// initialize_state of prefix_aware_router.py: 10 in 2.49.0 to 2.53.0, infinite in 2.54.0.
+  static double default_limit(const std::string& release) {
+    if (release_of<RayRelease>(kRayReleases, release) < RayRelease::k2_54) return 10;
+    return std::numeric_limits<double>::infinity();
+  }
   bool is_imbalanced() {
-    constexpr double kNone = std::numeric_limits<double>::infinity();
-    const double limit = settings().imbalanced_threshold.value_or(kNone);
     std::int64_t most = 0, least = std::numeric_limits<std::int64_t>::max();
     for (const std::uint32_t i : replicas()) {
       const auto usable = usable_length(i);
@@ -252,7 +256,7 @@ class RayPrefixCacheAffinity final : public RayRouter {
       most = std::max(most, length);
       least = std::min(least, length);
     }
-    return static_cast<double>(most - least) > limit;
+    return static_cast<double>(most - least) > limit_;
   }
   void choose_smallest() {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -270,6 +274,7 @@ class RayPrefixCacheAffinity final : public RayRouter {
                                tree_.size_of(tenant) - units(settings().eviction_target_chars));
   }
 
+  double limit_;  ///< Of the difference of queue lengths.
   TenantTree tree_;
   Periodic eviction_;
   double characters_ = 1;  ///< Per unit of text.
@@ -302,7 +307,7 @@ void describe(Describer& d, RaySettings& s) {
       d,
       {"imbalanced_threshold",
        "prefix-cache-affinity: queue lengths may differ by this many; beyond, two random replicas "
-       "compete. Absent or .inf = any number."},
+       "compete. .inf = any number, as where absent; before release 2.54 that means 10."},
       s.imbalanced_threshold, RealRange{.min = 0, .allow_infinity = true});
   field(d,
         {"match_rate_threshold",

@@ -19,9 +19,10 @@
 namespace routesim::policies {
 
 /// In the order of kRayReleases.
-enum class RayRelease : std::uint8_t { k2_49, k2_55, k2_60 };
+enum class RayRelease : std::uint8_t { k2_49, k2_54, k2_55, k2_60 };
 inline constexpr std::array kRayReleases = std::to_array<ReleaseRow>({
     {"2.49.0", "", "known queue lengths fall only when a replica is asked"},
+    {"2.54.0", "", "an imbalanced_threshold that is absent is infinite; before, it is 10"},
     {"2.55.0", "", "known queue lengths fall when a request ends, too (pull request 61755)"},
     {"2.60.0", "", "as 2.55: known queue lengths fall when a request ends, too"},
 });
@@ -37,7 +38,7 @@ struct RaySettings {
   double queue_length_cache_timeout_s = 10;
   std::optional<bool> decrement_queue_len_cache;
 
-  std::optional<double> imbalanced_threshold;  ///< Absent or infinite = no limit.
+  std::optional<double> imbalanced_threshold;  ///< Absent = as the release has it.
   double match_rate_threshold = 0.1;
   bool do_eviction = false;
   std::int64_t eviction_threshold_chars = 400'000;
