@@ -80,10 +80,10 @@ class RayRouter : public Balancer {
   }
   BalancerAnswer pick(const BalancerRequest& request) final {
     now_ = request.now;
-    if (fails_on(request)) return BalancerAnswer::refused(500);
     // The product waits for replicas without attempts.
     if (replicas_.empty())
       return BalancerAnswer::held(Duration::from_seconds(settings_.max_backoff_s));
+    if (fails_on(request)) return BalancerAnswer::refused(500);
     const auto at = sleeps_.find(request.turn);
     std::optional<std::uint32_t> chosen = attempt(request);
     // The second attempt follows the first without a pause.
@@ -108,7 +108,7 @@ class RayRouter : public Balancer {
   }
 
  protected:
-  virtual bool fails_on(const BalancerRequest& /*request*/) const { return false; }
+  virtual bool fails_on(const BalancerRequest& /*request*/) { return false; }
   /// The candidates of one attempt. There are replicas.
   virtual std::span<const std::uint32_t> choose(const BalancerRequest& request) = 0;
 
@@ -223,9 +223,10 @@ class RayPrefixCacheAffinity final : public RayRouter {
   }
 
  private:
-  /// An empty prompt, not a missing one: the match is divided by its length.
-  bool fails_on(const BalancerRequest& request) const override {
-    return request.text.runs.data() != nullptr && request.text.units() == 0;
+  /// An empty prompt, not a missing one: the match is divided by its length, where the load lets it
+  /// be looked up (_prefix_match_best_replicas @2.60.0). The product's request then waits for ever.
+  bool fails_on(const BalancerRequest& request) override {
+    return request.text.runs.data() != nullptr && request.text.units() == 0 && !is_imbalanced();
   }
   std::span<const std::uint32_t> choose(const BalancerRequest& request) override {
     if (eviction_.due(request.now)) evict();
