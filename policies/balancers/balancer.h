@@ -126,7 +126,7 @@ struct BalancerNeeds {
   /// How often the product polls its servers' metrics; zero = not its own business.
   Duration metrics_interval = Duration::zero();
   bool text = false;
-  /// `text` of a chat, without and with prefill servers.
+  /// `text` of a chat, without and with prefill servers. With kNone it has no block keys either.
   ChatText chat_text = ChatText::kMessages, chat_text_with_prefill = ChatText::kMessages;
   /// Without prefill servers it reads the prompt alone, so that no user is known.
   bool body_with_prefill_only = false;

@@ -246,10 +246,10 @@ inline constexpr std::array kProductionStackBalancers = std::to_array<BalancerRo
         "production-stack-prefixaware", "text sent before", "one text instead of messages"),
     kProductionStack.row<ProductionStackPolicy::kKvAware>(
         "production-stack-kvaware", "KV events, a header, own request starts",
-        "KV events of the engines stand for LMCache's controller; chats are looked up, too"),
+        "KV events of the engines stand for LMCache's controller"),
     kProductionStack.row<ProductionStackPolicy::kLoadAware>(
         "production-stack-loadaware", "KV events, own requests in flight, a header",
-        "as production-stack-kvaware; from release 0.1.13"),
+        "as production-stack-kvaware; chats are looked up, too; from release 0.1.13"),
     disaggregated(kProductionStack.row<ProductionStackPolicy::kDisaggregatedPrefill>(
                       "production-stack-disaggregated-prefill", "roles",
                       "disaggregated_prefill_orchestrated; the plain one needs two requests of the "

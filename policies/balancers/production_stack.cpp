@@ -250,6 +250,8 @@ class StackKvAware : public StackSession {
     BalancerNeeds needs = StackSession::needs();
     needs.block_keys = true;
     needs.kv_events = true;
+    // It looks up `prompt` of the body, which a chat does not have: routing_logic.py@0.1.12.
+    needs.chat_text = needs.chat_text_with_prefill = ChatText::kNone;
     return needs;
   }
   PrefixIndex* prefix_index() override { return &index_; }
@@ -295,6 +297,11 @@ class StackKvAware : public StackSession {
 class StackLoadAware final : public StackKvAware {
  public:
   using StackKvAware::StackKvAware;
+  BalancerNeeds needs() const override {
+    BalancerNeeds needs = StackKvAware::needs();
+    needs.chat_text = needs.chat_text_with_prefill = ChatText::kMessages;
+    return needs;
+  }
 
  private:
   std::optional<std::uint32_t> choose(const std::vector<StackChunkLayout::Found>& found,

@@ -84,16 +84,15 @@ policies::BalancerRequest BalancerInputs::request(const workloads::Request& requ
     write_prefix_text(*request.prompt, prefix_characters_, prefix_);
     out.prefix = prefix_;
   }
+  const policies::ChatText seen = !is_chat_      ? policies::ChatText::kMessages
+                                  : has_prefill_ ? needs_.chat_text_with_prefill
+                                                 : needs_.chat_text;
   if (needs_.text) {
     // A router sees the messages, not the chat template around them.
     write_runs(*request.prompt, request.prompt->preamble_tokens, runs_);
-    if (is_chat_) {
-      const policies::ChatText seen =
-          has_prefill_ ? needs_.chat_text_with_prefill : needs_.chat_text;
-      if (seen == policies::ChatText::kNone) runs_.clear();
-      // The first piece stands for the first message, as in write_prefix_text().
-      if (seen == policies::ChatText::kFirstMessage && runs_.size() > 1) runs_.resize(1);
-    }
+    if (seen == policies::ChatText::kNone) runs_.clear();
+    // The first piece stands for the first message, as in write_prefix_text().
+    if (seen == policies::ChatText::kFirstMessage && runs_.size() > 1) runs_.resize(1);
     out.text = {.runs = runs_, .characters_per_unit = bytes_per_token_};
   }
   if (needs_.token_runs) {
@@ -104,7 +103,7 @@ policies::BalancerRequest BalancerInputs::request(const workloads::Request& requ
     write_tokens(*request.prompt);
     out.tokens = tokens_;
   }
-  if (needs_.block_keys) out.block_keys = keys.request;
+  if (needs_.block_keys && seen != policies::ChatText::kNone) out.block_keys = keys.request;
   if (needs_.identity) write_identity(request, out);
   return out;
 }

@@ -1,5 +1,6 @@
 // What a run shows of the router's knowledge: several router processes that know only their own,
 // KV events that are late or lost, and prompts that are disaggregated or not.
+#include "sim/router/balancer_inputs.h"
 #include "tests/sim/plan_fixture.h"
 
 namespace routesim::sim::testing {
@@ -45,6 +46,24 @@ TEST(RouterReplicas, CountOnlyTheirOwnRequestsInFlight) {
   }
   EXPECT_GT(together, 3) << "the second router does not know of the first one's request";
   EXPECT_LT(together, 17);
+}
+
+/// The production stack's kvaware looks up `prompt`, which a chat does not have.
+TEST(BalancerInputs, AChatWithoutATextHasNoBlockKeys) {
+  RunPlan plan = hand_made_plan(strangers(1), 1);
+  policies::BalancerNeeds needs;
+  needs.block_keys = true;
+  workloads::Request request;
+  request.prompt = make_prompt(1, {{1, 64}}, 0);
+  PromptKeys keys;
+  keys.request = {11, 12, 13, 14};
+  plan.scenario.workload.load = workloads::ConversationsConfig();
+  EXPECT_EQ(BalancerInputs(needs, plan, 1).request(request, keys, {}).block_keys.size(), 4U);
+  needs.chat_text = policies::ChatText::kNone;
+  EXPECT_TRUE(BalancerInputs(needs, plan, 1).request(request, keys, {}).block_keys.empty());
+  plan.scenario.workload.load = workloads::GroupLoadConfig();
+  EXPECT_EQ(BalancerInputs(needs, plan, 1).request(request, keys, {}).block_keys.size(), 4U)
+      << "a completion has one";
 }
 
 /// The same 640-token prompt again and again, a second apart.
