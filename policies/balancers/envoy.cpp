@@ -55,17 +55,23 @@ class EdfSchedule {
     now_ = 0;
     order_ = 0;
   }
-  /// Hosts 0 … n - 1 after `picks` picks. Whole turns are counted, the rest is played.
+  /// Hosts 0 … n - 1 after `picks` picks. Whole turns are counted, the rest is played, as
+  /// createWithPicks does it: weights are larger by kMore and a turn is taken back where rounding
+  /// has counted too many, which decides the order of equal deadlines from then on.
   void start(const std::vector<double>& weights, std::uint64_t picks) {
+    constexpr double kMore = 1e-13;
     clear();
     double sum = 0;
-    for (const double w : weights) sum += w;
+    for (const double w : weights) sum += w + kMore;
+    const auto all = static_cast<double>(picks);
     std::uint64_t done = 0;
     for (std::uint32_t i = 0; i < weights.size(); ++i) {
-      const double turns = std::floor(static_cast<double>(picks) * weights[i] / sum);
+      const double weight = weights[i] + kMore;
+      double turns = std::floor(weight * all / sum);
+      if (turns > 0 && turns / weight >= all / sum) --turns;
       done += static_cast<std::uint64_t>(turns);
-      now_ = std::max(now_, turns / weights[i]);
-      insert_at((turns + 1) / weights[i], i);
+      now_ = std::max(now_, turns / weight);
+      insert_at((turns + 1) / weight, i);
     }
     for (; done < picks; ++done) {
       const std::uint32_t host = take();
