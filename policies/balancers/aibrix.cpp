@@ -397,13 +397,14 @@ class AibrixVtcBasic final : public AibrixBalancer {
 
  private:
   BalancerAnswer route(const BalancerRequest& request) override {
-    // An empty user is a user; a missing one is not.
+    // An empty user is a user whose tokens are not counted; only a missing one is none.
     const std::string user(request.user.data() == nullptr ? request.session : request.user);
     if (user.empty() && request.user.data() == nullptr) return pick_of(any_pod());
     const double used = tracker_.tokens_of(user, request.now);
     const double place =
         std::min(used / tracker_.bucket(), static_cast<double>(ready().size() - 1));
     const std::uint32_t pod = least_score(place, request);
+    if (user.empty()) return pick_of(pod);
     const double input = std::ceil(request.text.characters() / 4);
     const double output = std::ceil(1.5 * input);
     tracker_.add(user,
