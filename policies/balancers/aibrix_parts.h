@@ -50,7 +50,14 @@ class AibrixBalancer : public Balancer {
   AibrixBalancer(const AibrixSettings& settings, const RandomStream& random)
       : settings_(settings), random_(random) {}
 
+  /// A pod that becomes ready or unready is deleted and added again, so its count starts at 0
+  /// (updatePod of pkg/cache/informers.go@e3e10f9e).
   void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
+    std::vector<BalancerEndpoint> unchanged;
+    for (const BalancerEndpoint& e : endpoints)
+      for (const BalancerEndpoint& old : this->endpoints())
+        if (old.name == e.name && old.healthy == e.healthy) unchanged.push_back(e);
+    Balancer::set_endpoints(unchanged);
     Balancer::set_endpoints(endpoints);
     pods_.set(endpoints);
     ready_.clear();
