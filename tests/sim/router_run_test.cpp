@@ -57,11 +57,11 @@ TEST(BalancerInputs, AChatWithoutATextHasNoBlockKeys) {
   request.prompt = make_prompt(1, {{1, 64}}, 0);
   PromptKeys keys;
   keys.request = {11, 12, 13, 14};
-  plan.scenario.workload.load = workloads::ConversationsConfig();
+  plan.scenario.workload.load.emplace<workloads::ConversationsConfig>();
   EXPECT_EQ(BalancerInputs(needs, plan, 1).request(request, keys, {}).block_keys.size(), 4U);
   needs.chat_text = policies::ChatText::kNone;
   EXPECT_TRUE(BalancerInputs(needs, plan, 1).request(request, keys, {}).block_keys.empty());
-  plan.scenario.workload.load = workloads::GroupLoadConfig();
+  plan.scenario.workload.load.emplace<workloads::GroupLoadConfig>();
   EXPECT_EQ(BalancerInputs(needs, plan, 1).request(request, keys, {}).block_keys.size(), 4U)
       << "a completion has one";
 }

@@ -183,9 +183,9 @@ TEST_F(TraceCommand, ReadsTheLogsOfServersAndCollectors) {
             "INFO 02-13 11:33:33 [logger.py:49] Received request " + id +
             ": params: SamplingParams(n=1, max_tokens=9), lora_request: None.\n";
   console_ = {};
-  EXPECT_EQ(
-      run({write("dated.log", "[2026-11-01 10:00:00] start\n" + text), "--missing-output", "9"}),
-      ExitCode::kSuccess)
+  EXPECT_EQ(run({write("dated.log", "[2026-11-01 10:00:00] start\n" + text), "--format", "vllm-log",
+                 "--missing-output", "9"}),
+            ExitCode::kSuccess)
       << "no JSON array: " << console_.errors;
   const std::string log = write("vllm.log", text);
   console_ = {};
