@@ -40,6 +40,8 @@ struct Field {
   Fate fate = Fate::kUsed;    ///< The description of a struct is also its ledger of keys.
   std::string_view why = {};  ///< Required unless the key is used; see KeyRule::why.
   bool plain = false;         ///< Text that may look like a number, such as 1.0.
+  bool null = false;          ///< Of results: null where there is no value. Else it is left out.
+  bool one_line = false;      ///< Of results: a list of numbers on one line.
 };
 
 /// Inclusive bounds of an integer.
@@ -93,10 +95,35 @@ class OptionalAccess {
   virtual void visit(class Describer& d) = 0;  ///< Only when engaged.
 };
 
+/// Values under keys of their own, in order: what is measured decides which keys there are.
+template <class T>
+struct Named {
+  std::vector<std::pair<std::string, T>> items;
+};
+
+/// Which keys belong to a map that has no name, and so stands among the keys of its owner.
+struct OwnKeys {
+  std::string_view pattern = {};  ///< A regular expression (ECMAScript).
+  bool (*takes)(std::string_view key) = nullptr;
+};
+
+/// Access to a map without its element type.
+class MapAccess {
+ public:
+  virtual ~MapAccess() = default;
+  virtual std::size_t size() const = 0;
+  virtual const std::string& key(std::size_t i) const = 0;
+  virtual void add(const std::string& key) = 0;  ///< A value of the type's default.
+  virtual void visit(std::size_t i, class Describer& d) = 0;
+  virtual const OwnKeys& own_keys() const = 0;
+};
+
 /// Receives the description of a struct, key by key.
 class Describer {
  public:
   virtual ~Describer() = default;
+  /// Whether it also wants the keys that only some objects have, as a reader does.
+  virtual bool all_parts() const { return false; }
   virtual void boolean(const Field& f, bool& v) = 0;
   virtual void integer(const Field& f, std::int64_t& v, const IntRange& range) = 0;
   virtual void real(const Field& f, double& v, const RealRange& range) = 0;
@@ -112,6 +139,8 @@ class Describer {
   virtual void object(const Field& f, const std::function<void(Describer&)>& members) = 0;
   virtual void list(const Field& f, ListAccess& items) = 0;
   virtual void optional(const Field& f, OptionalAccess& value) = 0;
+  /// Only results have maps.
+  virtual void map(const Field&, MapAccess&) {}
 };
 
 /// Names of an enumeration for `choice`. Specialise next to the enum:
@@ -213,6 +242,23 @@ void field(Describer& d, const Field& f, std::optional<T>& v, const Range&... ra
     std::tuple<Range...> bounds;
   } access(v, range...);
   d.optional(f, access);
+}
+
+template <class T>
+void field(Describer& d, const Field& f, Named<T>& v, const OwnKeys& keys = {}) {
+  struct Access final : MapAccess {
+    Access(Named<T>& named, const OwnKeys& own) : v(named), keys(own) {}
+    std::size_t size() const override { return v.items.size(); }
+    const std::string& key(std::size_t i) const override { return v.items[i].first; }
+    void add(const std::string& key) override { v.items.emplace_back(key, T()); }
+    void visit(std::size_t i, Describer& inner) override {
+      field(inner, Field{"", ""}, v.items[i].second);
+    }
+    const OwnKeys& own_keys() const override { return keys; }
+    Named<T>& v;
+    const OwnKeys& keys;
+  } access(v, keys);
+  d.map(f, access);
 }
 
 /// A key that changes nothing that a simulation shows.

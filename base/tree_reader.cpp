@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/diagnostic.h"
 #include "base/scalar_parse.h"
@@ -59,6 +60,7 @@ class Reader final : public Describer {
   Reader(ConfigNode::Ptr node, std::string path, const Shared& shared, const Subtree& subtree)
       : node_(std::move(node)), path_(std::move(path)), shared_(shared), subtree_(subtree) {}
 
+  bool all_parts() const override { return true; }
   void boolean(const Field& f, bool& v) override {
     if (const auto child = find(f)) store(f, *child, parse_bool(*child), v);
   }
@@ -70,7 +72,12 @@ class Reader final : public Describer {
     store(f, *child, parse_integer(*child, range), v);
   }
   void real(const Field& f, double& v, const RealRange& range) override {
-    if (const auto child = find(f)) store(f, *child, parse_real(*child, range), v);
+    const auto child = find(f);
+    if (child == nullptr) return;
+    if (shared_.options.null_numbers && child->is_null())
+      v = std::numeric_limits<double>::quiet_NaN();
+    else
+      store(f, *child, parse_real(*child, range), v);
   }
   void text(const Field& f, std::string& v) override {
     const auto child = find(f);
@@ -142,6 +149,23 @@ class Reader final : public Describer {
     value.engage(true);
     Reader inner(child, path_of(f), shared_, below(f));
     value.visit(inner);
+  }
+
+  void map(const Field& f, MapAccess& values) override {
+    const ConfigNode::Ptr child = f.name.empty() ? node_ : find(f);
+    if (child == nullptr) return;
+    if (!child->is_map()) {
+      shared_.diagnostics.error(child->where(), path_of(f), "must be a map (" + got(*child) + ")");
+      return;
+    }
+    const OwnKeys& own = values.own_keys();
+    for (const ConfigNode::Member& member : child->members()) {
+      if (own.takes != nullptr && !own.takes(member.key)) continue;
+      if (f.name.empty()) known_.push_back(member.key);
+      values.add(member.key);
+      Reader inner(member.value, child_path(path_of(f), member.key), shared_, below(f));
+      values.visit(values.size() - 1, inner);
+    }
   }
 
   void report_unknown(const std::vector<std::string>& ignored) {

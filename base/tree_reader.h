@@ -48,6 +48,8 @@ struct ReadOptions {
   /// Values follow Go's decoder, as in the documents of routers: null keeps the default, 2.0 is a
   /// whole number, and durations are text such as 1h30m.
   bool go_values = false;
+  /// Null stands for a number that does not exist, NaN, as in results.
+  bool null_numbers = false;
   /// Releases of the router that ignore unknown keys get a warning instead of an error.
   Severity unknown_key = Severity::kError;
 };

@@ -9,7 +9,9 @@
 #include "tests/tools/command_fixture.h"
 #include "tools/render/html_page.h"
 #include "tools/render/render.h"
+#include "tools/results/described_json.h"
 #include "tools/results/report.h"
+#include "tools/results/result_record.h"
 #include "tools/study/compare/changes.h"
 #include "tools/study/compare/comparison.h"
 #include "tools/study/compare/expectation.h"
@@ -338,10 +340,11 @@ class Files : public testing::FolderTest {
     report.scenario = "s";
     report.seed = seed;
     report.version = "0";
-    report.variants.push_back({.name = variant,
-                               .result = run_of(seed, ttfts.front()),
-                               .measured = {},
-                               .resolved = "{\"workload\": " + workload + "}"});
+    report.variants.push_back(
+        {.name = variant,
+         .result = run_of(seed, ttfts.front()),
+         .measured = {},
+         .resolved = {.path = "{\"workload\": " + workload + "}", .root = nullptr}});
     if (ttfts.size() > 1) {
       ResultSetBuilder builder({variant}, standard_metrics());
       for (std::size_t r = 0; r < ttfts.size(); ++r) builder.add(0, r, run_of(seed + r, ttfts[r]));
@@ -535,7 +538,8 @@ TEST(Replications, VariantsWithSeedsOfTheirOwnAreNoPairs) {
   EXPECT_EQ(text.find("every variant faces"), std::string::npos);
   EXPECT_EQ(seeds_text(set), "old seeds 1 to 3; new seeds 50 to 52");
   JsonWriter writer;
-  write_replications(writer, set);
+  ReplicationsRecord record = replications_record(set);
+  write_value(writer, record);
   const auto json = nlohmann::json::parse(writer.str());
   EXPECT_EQ(json["variants"][1]["seeds"], nlohmann::json({50, 51, 52}));
   EXPECT_EQ(json["differences"][0]["paired"], false);
@@ -555,7 +559,8 @@ TEST(Replications, InTextAndJson) {
   EXPECT_NE(text.find("worse"), std::string::npos);
   EXPECT_NE(text.find("not distinguishable"), std::string::npos);
   JsonWriter writer;
-  write_replications(writer, set);
+  ReplicationsRecord record = replications_record(set);
+  write_value(writer, record);
   const auto json = nlohmann::json::parse(writer.str());
   EXPECT_EQ(json["count"], 3);
   EXPECT_EQ(json["seeds"], nlohmann::json({1, 2, 3}));

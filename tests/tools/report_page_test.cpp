@@ -8,12 +8,14 @@
 #include <set>
 #include <sstream>
 
+#include "tests/base/messages.h"
 #include "tools/render/html_page.h"
 #include "tools/render/numbers.h"
 #include "tools/render/page_data.h"
 #include "tools/render/render.h"
 #include "tools/render/run_verdict.h"
 #include "tools/render/svg_chart.h"
+#include "tools/results/result_record.h"
 
 namespace routesim::tools {
 namespace {
@@ -53,7 +55,9 @@ VariantReport report_variant(const std::string& name, double slowness) {
   v.result.replicas[1].requests = 50;
   v.result.notes = {"a <note> & more"};
   v.measured.rows = {{"e", name, "1", "8", "ttft", "mean", "ms", 190, "somewhere", 2}};
-  v.resolved = R"({"name": "x", "routing": {"balancer": ")" + name + R"("}})";
+  v.resolved.path = R"({"name": "x", "routing": {"balancer": ")" + name + R"("}})";
+  v.resolved.root = tree::map(
+      {{"name", tree::text("x")}, {"routing", tree::map({{"balancer", tree::text(name)}})}});
   return v;
 }
 
@@ -160,17 +164,18 @@ TEST(ReportPage, VerdictFirst) {
 
 // A limit of requests in flight keeps the queue in the load tool, where no server sees it.
 TEST(ReportPage, AStageThatTheLoadToolCannotSendIsOverloaded) {
-  const auto is_overloaded = [](const std::string& sent, const std::string& delay) {
-    const PageRun run = read_run(
-        R"({"variants": [{"name": "a", "stages": [{"name": "0", "overloaded": false,
-            "load_summary": {"requested_rate": 50, "achieved_rate": )" +
-            sent + R"(, "schedule_delay": {"mean": )" + delay + "}}}]}]}",
-        "");
-    return run.variants.at(0).stages.at(0).overloaded;
+  const auto is_overloaded = [](double sent, double delay) {
+    RunRecord run;
+    run.variants.resize(1);
+    LoadRecord& load = run.variants[0].stages.emplace_back().lifecycle.load;
+    load.stage->requested_rate = 50;
+    load.stage->achieved_rate = sent;
+    load.schedule_delay = SamplesRecord{.mean = delay};
+    return page_run(run, "").variants.at(0).stages.at(0).overloaded;
   };
-  EXPECT_TRUE(is_overloaded("18", "73"));
-  EXPECT_FALSE(is_overloaded("40", "73")) << "late, but as fast as asked for in the end";
-  EXPECT_FALSE(is_overloaded("18", "0")) << "a short stage may ask for more than chance gives";
+  EXPECT_TRUE(is_overloaded(18, 73));
+  EXPECT_FALSE(is_overloaded(40, 73)) << "late, but as fast as asked for in the end";
+  EXPECT_FALSE(is_overloaded(18, 0)) << "a short stage may ask for more than chance gives";
 }
 
 TEST(ReportPage, SaysThatTheRunWasInterrupted) {
@@ -279,24 +284,34 @@ TEST(ReportPage, AnErrorNamesWhatARunLacks) {
   (void)read_results({{"f.json", R"({"scenario": "s", "variants": [{"name": "a", "stages": [],
       "summary": {"load_summary": {"count": "many"}}}]})"}},
                      diagnostics);
-  ASSERT_EQ(diagnostics.items().size(), 1U);
-  EXPECT_EQ(diagnostics.items().front().message,
-            "is no result of `run`: variants[0].summary.load_summary.count must be a number of "
-            "requests");
+  const std::string said = messages_of(diagnostics);
+  for (const char* part :
+       {"variants[0].summary.load_summary.count: must be",
+        "variants[0].summary.successes: is missing", "variants[0].summary.failures: is missing"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << " in " << said;
 }
 
-TEST(ReportPage, SurvivesResultsWithMissingOrMistypedParts) {
-  for (const char* text :
-       {R"({"scenario": "s", "variants": [{"name": "a", "replicas": 7, "seed": "x", "stages": [
-            {"load_summary": {"count": 1}, "successes": [], "name": 5}],
-            "summary": {"load_summary": {"count": 1}, "goodput": 3}}]})",
+TEST(ReportPage, AnUnknownOrMistypedKeyOfARunIsAnError) {
+  Diagnostics diagnostics;
+  (void)read_results({{"f.json", R"({"scenario": "s", "variants": [{"name": "a", "replicas": 7,
+      "sumary": {}, "stages": [{"name": 5}], "summary": {"goodput": 3}}]})"}},
+                     diagnostics);
+  const std::string said = messages_of(diagnostics);
+  for (const char* part :
+       {"variants[0].replicas: must be a list", "variants[0].sumary: unknown key",
+        "variants[0].stages[0].name: must be", "summary.goodput: must be a map"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << " in " << said;
+}
+
+TEST(ReportPage, SurvivesRowsOfASweepWithMissingParts) {
+  Diagnostics diagnostics;
+  const PageData data = read_results(
+      {{"f.json",
         "{\"key\": 1}\n{\"cell\": {\"a\": 1}, \"summary\": {\"metrics\": {\"m\": {\"mean\": "
-        "1}}}}\n"}) {
-    Diagnostics diagnostics;
-    const PageData data = read_results({{"f.json", text}}, diagnostics);
-    EXPECT_FALSE(diagnostics.has_errors()) << text;
-    EXPECT_NE(render_page(data).find("</html>"), std::string::npos) << text;
-  }
+        "1}}}}\n"}},
+      diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors()) << messages_of(diagnostics);
+  EXPECT_NE(render_page(data).find("</html>"), std::string::npos);
 }
 
 std::string sweep_lines() {

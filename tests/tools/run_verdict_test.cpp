@@ -5,6 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/results/described_json.h"
+#include "tools/results/result_record.h"
+
 namespace routesim::tools {
 namespace {
 
@@ -629,15 +632,19 @@ TEST(RunVerdict, RequestsThatAreTooLongCompareNothing) {
 
 /// inference-perf writes the number of requests as the rate of a closed loop.
 TEST(RunVerdict, AClosedLoopIsNotHeldBack) {
-  const auto run_with = [](const char* rate) {
-    return read_run(std::string(R"({"variants": [{"name": "a", "stages": [{"name": "0",
-      "load_summary": {"count": 60, "requested_rate": )") +
-                        rate + R"(, "achieved_rate": 5, "concurrency": 2,
-      "schedule_delay": {"mean": 4}}, "overloaded": false}]}]})",
-                    "/runs/0");
+  const auto run_with = [](double rate) {
+    RunRecord run;
+    run.variants.resize(1);
+    LoadRecord& load = run.variants[0].stages.emplace_back().lifecycle.load;
+    load.count = 60;
+    load.stage->requested_rate = rate;
+    load.stage->achieved_rate = 5;
+    load.stage->concurrency = 2;
+    load.schedule_delay = SamplesRecord{.mean = 4};
+    return page_run(run, "/runs/0");
   };
-  EXPECT_FALSE(run_with("60").variants[0].stages[0].overloaded);
-  EXPECT_TRUE(run_with("50").variants[0].stages[0].overloaded) << "a rate and a cap";
+  EXPECT_FALSE(run_with(60).variants[0].stages[0].overloaded);
+  EXPECT_TRUE(run_with(50).variants[0].stages[0].overloaded) << "a rate and a cap";
 }
 
 TEST(RunVerdict, AllThatRestOnTheSameAreNamed) {
@@ -805,7 +812,8 @@ TEST(RunVerdict, AScanSaysThatItJudgesNoExpectation) {
 TEST(RunVerdict, IsTheSameInJson) {
   const Verdict verdict = verdict_of(run_of({one_stage("a", 3), one_stage("b", 1)}));
   JsonWriter json;
-  write_verdict(json, verdict);
+  VerdictRecord record = verdict_record(verdict);
+  write_value(json, record);
   const nlohmann::json value = nlohmann::json::parse(json.str());
   EXPECT_EQ(value["headline"], plain(verdict.headline));
   ASSERT_EQ(value["lines"].size(), verdict.lines.size());
@@ -816,7 +824,8 @@ TEST(RunVerdict, IsTheSameInJson) {
   ASSERT_FALSE(verdict.next.empty());
   EXPECT_EQ(value["next"][0], plain(verdict.next[0].why + ": " + verdict.next[0].command));
   JsonWriter tie;
-  write_verdict(tie, verdict_of(run_of({one_stage("a", 1), one_stage("b", 1.03)})));
+  record = verdict_record(verdict_of(run_of({one_stage("a", 1), one_stage("b", 1.03)})));
+  write_value(tie, record);
   EXPECT_TRUE(nlohmann::json::parse(tie.str())["lines"][0]["better"].is_null());
 }
 

@@ -1,7 +1,7 @@
 // ConfigNode trees as text again: YAML and JSON.
 #include "base/scalar_parse.h"
 #include "tools/ingest/description.h"
-#include "tools/results/json_writer.h"
+#include "tools/results/described_json.h"
 
 namespace routesim::tools {
 
@@ -83,57 +83,6 @@ void write_yaml(const ConfigNode& node, int indent, bool inline_start, std::stri
   }
 }
 
-void write_scalar_json(const ConfigNode& node, JsonWriter& json) {
-  const std::string& text = node.text();
-  if (!is_plain(node)) {
-    json.value(text);
-    return;
-  }
-  switch (plain_type(text)) {
-    case PlainType::kBool:
-      json.value(text[0] == 't' || text[0] == 'T');
-      break;
-    case PlainType::kInteger: {
-      const Parsed<std::int64_t> parsed = parse_integer(node, {});
-      parsed.value ? json.value(*parsed.value) : json.value(text);
-      break;
-    }
-    case PlainType::kReal: {
-      const Parsed<double> parsed = parse_real(node, {});
-      parsed.value ? json.value(*parsed.value) : json.value(text);
-      break;
-    }
-    case PlainType::kNotFinite:
-    case PlainType::kText:
-      json.value(text);
-      break;
-  }
-}
-
-void write_json(const ConfigNode& node, JsonWriter& json) {
-  switch (node.kind()) {
-    case ConfigNode::Kind::kNull:
-      json.null();
-      break;
-    case ConfigNode::Kind::kScalar:
-      write_scalar_json(node, json);
-      break;
-    case ConfigNode::Kind::kSequence:
-      json.begin_array();
-      for (const ConfigNode::Ptr& item : node.items()) write_json(*item, json);
-      json.end_array();
-      break;
-    case ConfigNode::Kind::kMap:
-      json.begin_object();
-      for (const ConfigNode::Member& member : node.members()) {
-        json.key(member.key);
-        write_json(*member.value, json);
-      }
-      json.end_object();
-      break;
-  }
-}
-
 }  // namespace
 
 std::string to_yaml(const ConfigNode& node) {
@@ -144,7 +93,7 @@ std::string to_yaml(const ConfigNode& node) {
 
 std::string to_json(const ConfigNode& node) {
   JsonWriter json;
-  write_json(node, json);
+  write_tree(json, node);
   return json.str() + "\n";
 }
 

@@ -348,13 +348,24 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   return plan;
 }
 
-std::string resolved_json(const LoadedVariant& variant) {
+namespace {
+
+ConfigNode::Ptr resolved_tree(const LoadedVariant& variant) {
   sim::Scenario scenario = variant.scenario;
-  const FieldDescription values =
-      describe_values([&scenario](Describer& d) { describe(d, scenario); });
-  std::string text = to_json(*to_node(values));
+  return to_node(describe_values([&scenario](Describer& d) { describe(d, scenario); }));
+}
+
+/// Without a line break at its end.
+std::string json_text(const ConfigNode& tree) {
+  std::string text = to_json(tree);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
+}
+
+}  // namespace
+
+std::string resolved_json(const LoadedVariant& variant) {
+  return json_text(*resolved_tree(variant));
 }
 
 namespace {
@@ -386,17 +397,20 @@ ConfigNode::Ptr contents_of(const std::string& path) {
 
 }  // namespace
 
-std::string resolved_with_files(const LoadedVariant& variant) {
+Document resolved_with_files(const LoadedVariant& variant) {
   std::vector<ConfigNode::Member> members;
   for (const ReferencedFile& file : referenced_files(variant))
     if (ConfigNode::Ptr contents = contents_of(file.path))
       members.push_back({.key = file.key, .key_where = {}, .value = std::move(contents)});
-  std::string text = resolved_json(variant);
-  if (members.empty()) return text;
-  std::string files = to_json(*ConfigNode::make_map(std::move(members), {}));
-  while (!files.empty() && files.back() == '\n') files.pop_back();
-  text.insert(text.rfind('}'), ", \"files\": " + files);
-  return text;
+  const ConfigNode::Ptr values = resolved_tree(variant);
+  Document out{.path = json_text(*values), .root = values};
+  if (members.empty()) return out;
+  const ConfigNode::Ptr files = ConfigNode::make_map(std::move(members), {});
+  out.path.insert(out.path.rfind('}'), ", \"files\": " + json_text(*files));
+  std::vector<ConfigNode::Member> all = values->members();
+  all.push_back({.key = "files", .key_where = {}, .value = files});
+  out.root = ConfigNode::make_map(std::move(all), {});
+  return out;
 }
 
 std::string scenario_hash(const LoadedScenario& scenario) {

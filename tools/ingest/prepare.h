@@ -25,9 +25,9 @@ void check_variant(const LoadedVariant& variant, Diagnostics& diagnostics);
 /// Every value of the variant, defaults included, as JSON text.
 std::string resolved_json(const LoadedVariant& variant);
 
-/// The same, and under `files` what the files beside it hold, by the key that names them: documents
-/// of up to 32 KiB, and the SHA-256 of others.
-std::string resolved_with_files(const LoadedVariant& variant);
+/// The same as text (the document's path) and as a tree, and under `files` what the files beside it
+/// hold, by the key that names them: documents of up to 32 KiB, and the SHA-256 of others.
+Document resolved_with_files(const LoadedVariant& variant);
 
 /// SHA-256, in hexadecimal, of the resolved values of all variants and the text of the documents
 /// they refer to: equal hashes mean the same question.

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/tree_reader.h"
 #include "tools/results/metric_goal.h"
+#include "tools/results/result_record.h"
 
 namespace routesim::tools {
 
@@ -87,30 +89,23 @@ Kind kind_of(const Json& value) {
   return Kind::kUnknown;
 }
 
-/// The fault of a result of `run`: the path of a value and what it must be; empty when a page can
-/// tell all of it.
-std::string fault_of_run(const Json& run) {
-  const auto has = [](const Json& map, const char* key, bool (Json::*is)() const noexcept) {
-    return map.is_object() && map.contains(key) && (map[key].*is)();
-  };
-  if (!has(run, "scenario", &Json::is_string)) return "scenario must be text";
-  for (std::size_t v = 0; v < run["variants"].size(); ++v) {
-    const Json& variant = run["variants"][v];
-    const std::string at = fmt::format("variants[{}]", v);
-    if (!has(variant, "name", &Json::is_string)) return at + ".name must be text";
-    if (!has(variant, "stages", &Json::is_array)) return at + ".stages must be a list";
-    if (!has(variant, "summary", &Json::is_object)) return at + ".summary must be a map";
-    std::vector<const Json*> reports = {&variant["summary"]};
-    for (const Json& stage : variant["stages"]) reports.push_back(&stage);
-    for (const Json* const report : reports) {
-      const std::string where =
-          at + (report == reports.front() ? ".summary" : ".stages") + ".load_summary";
-      if (!has(*report, "load_summary", &Json::is_object)) return where + " must be a map";
-      if (!has((*report)["load_summary"], "count", &Json::is_number_unsigned))
-        return where + ".count must be a number of requests";
-    }
+/// The value as a tree, all at one place.
+ConfigNode::Ptr tree_of(const Json& value, const SourceLocation& where) {
+  if (value.is_null()) return ConfigNode::make_null(where);
+  if (value.is_string())
+    return ConfigNode::make_scalar(value.get<std::string>(), ConfigNode::Style::kQuoted, where);
+  if (!value.is_structured())
+    return ConfigNode::make_scalar(value.dump(), ConfigNode::Style::kPlain, where);
+  std::vector<ConfigNode::Ptr> items;
+  std::vector<ConfigNode::Member> members;
+  for (const auto& [key, member] : value.items()) {
+    if (value.is_array())
+      items.push_back(tree_of(member, where));
+    else
+      members.push_back({.key = key, .key_where = where, .value = tree_of(member, where)});
   }
-  return {};
+  return value.is_array() ? ConfigNode::make_sequence(std::move(items), where)
+                          : ConfigNode::make_map(std::move(members), where);
 }
 
 /// Text that may stand in a <script> element: no `</` and no `<!--`.
@@ -171,6 +166,7 @@ std::optional<std::string> data_block(std::string_view text) {
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
                       const std::vector<std::string>& goals) {
   Json all = Json::array();
+  std::map<std::size_t, RunRecord> records;  // Of the runs among them.
   for (const ResultText& result : results) {
     Json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
@@ -188,20 +184,20 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
         if (!goals.empty()) part["goals"] = goals;
         check_goals(part, !goals.empty(), result, diagnostics);
       }
+      Diagnostics faults;
       if (kind_of(part) == Kind::kUnknown)
-        diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
-      else if (const std::string fault = kind_of(part) == Kind::kRun ? fault_of_run(part) : "";
-               !fault.empty())
-        diagnostics.error(where, "", "is no result of `run`: " + fault, hint);
-      else
-        all.push_back(std::move(part));
+        faults.error(where, "", "is JSON, but not a result of routesim", hint);
+      else if (kind_of(part) == Kind::kRun)
+        records[all.size()] = read_run_record(*tree_of(part, where), faults);
+      if (!faults.has_errors()) all.push_back(std::move(part));
+      append(diagnostics, faults);
     }
   }
   PageData data;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string path = all.size() == 1 ? "" : "/results/" + std::to_string(i);
     const Kind kind = kind_of(all[i]);
-    if (kind == Kind::kRun) data.runs.push_back(read_run(all[i].dump(), path));
+    if (kind == Kind::kRun) data.runs.push_back(page_run(records.at(i), path));
     if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
     if (kind == Kind::kComparison) data.comparisons.push_back({all[i].dump(), path});
     if (kind == Kind::kTuning) data.tunings.push_back({all[i].dump(), path});

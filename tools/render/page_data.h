@@ -18,10 +18,10 @@ namespace routesim::tools {
 
 /// One number of the data block.
 struct Datum {
-  double value = 0;                 ///< In base units: seconds, tokens, ratios.
-  std::string path;                 ///< JSON pointer into the data block.
-  std::optional<double> low, high;  ///< 95 % interval over replications, where there is one.
-  std::optional<double> raw;        ///< As it stands in the block, where that has another unit.
+  double value = 0;                     ///< In base units: seconds, tokens, ratios.
+  std::string path;                     ///< JSON pointer into the data block.
+  std::optional<double> low{}, high{};  ///< 95 % interval over replications, where there is one.
+  std::optional<double> raw{};          ///< As it stands in the block, where that has another unit.
 };
 
 /// One load stage of one variant, or the whole run.
@@ -34,7 +34,8 @@ struct StageView {
   std::optional<double> rate;         ///< Requests/s asked for.
   std::optional<double> concurrency;  ///< Of a closed loop.
   /// `ttft.mean`, `itl.p99`, `output_throughput`, `requests`, `hit_ratio`, `goodput`, ...
-  std::map<std::string, Datum, std::less<>> values;
+  using Values = std::map<std::string, Datum, std::less<>>;
+  Values values;
   /// Published values under the same keys, in base units.
   std::map<std::string, double, std::less<>> measured;
   /// `ttft`, `itl`, `tpot`, `request_latency`: values at PageRun::quantile_levels.
@@ -99,6 +100,8 @@ struct DifferenceView {
   std::string verdict;  ///< `better`, `worse`, `not distinguishable`, ...
   Datum relative;       ///< Relative change in percent, with its interval.
 };
+
+struct RunRecord;
 
 /// The result of `routesim run`.
 struct PageRun {
@@ -204,8 +207,8 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
 /// The data block of a page, or nothing when `text` is no page of ours.
 std::optional<std::string> data_block(std::string_view text);
 
-/// The JSON of `routesim run`, which stands at `path` in the data block.
-PageRun read_run(const std::string& json_text, const std::string& path);
+/// The result of `routesim run`, which stands at `path` in the data block.
+PageRun page_run(const RunRecord& record, const std::string& path);
 
 /// The JSON of `routesim plan`.
 PagePlan read_plan(const std::string& json_text, const std::string& path);

@@ -28,9 +28,6 @@ std::string render_csv(const Report& report);
 /// at the end when the run was interrupted.
 std::string render_series_csv(const Report& report);
 
-/// The same as one JSON object per variant: columns, with null for such rates.
-void write_series(JsonWriter& json, const sim::TimeSeries& series);
-
 /// The last line of a CSV file whose run was interrupted.
 inline constexpr std::string_view kPartialLine = "# interrupted: the results are partial\n";
 
@@ -47,9 +44,6 @@ std::string judgements_text(const std::vector<Judgement>& judgements);
 /// A Markdown table; empty for none.
 std::string judgements_markdown(const std::vector<Judgement>& judgements);
 
-/// A JSON array of objects.
-void write_judgements(JsonWriter& json, const std::vector<Judgement>& judgements);
-
 /// JUnit XML: one test case each; `fails` is a failure, `undecided` an error. Without judgements
 /// there is one case which says that the command ran.
 std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements);
@@ -61,11 +55,6 @@ std::string render_github(const std::string& suite, const std::vector<Judgement>
 /// Per ladder metric and for the whole run: every variant's mean with its 95 % interval, and the
 /// paired difference of each later variant to the first, with a verdict.
 std::string replications_text(const ResultSet& set);
-
-/// One JSON object: seeds; per variant, stage and metric the mean, its interval and the value of
-/// every seed; per later variant the paired differences to the first. Infinite half widths (one
-/// run) are null, and so is a metric that some run does not have.
-void write_replications(JsonWriter& json, const ResultSet& set);
 
 /// One row per variant, stage and metric.
 std::string replications_csv(const ResultSet& set);

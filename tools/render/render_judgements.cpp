@@ -98,16 +98,6 @@ std::string judgements_markdown(const std::vector<Judgement>& judgements) {
   return out;
 }
 
-void write_judgements(JsonWriter& json, const std::vector<Judgement>& judgements) {
-  json.begin_array();
-  for (const Judgement& j : judgements) {
-    json.begin_object().member("expected", j.what).member("of", j.scope);
-    json.member("decision", decision_text(j.decision)).member("found", j.detail);
-    json.member("file", j.where.file).member("line", j.where.line).end_object();
-  }
-  json.end_array();
-}
-
 std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements) {
   const std::string tests = std::to_string(std::max<std::size_t>(judgements.size(), 1));
   const std::string totals_text =

@@ -6,6 +6,7 @@
 #include "tools/render/render.h"
 #include "tools/results/difference.h"
 #include "tools/results/report.h"
+#include "tools/results/result_record.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
@@ -45,15 +46,6 @@ std::string rate_text(const StageValues& stage) {
   return stage.rate > 0 ? number_text(stage.rate) : "-";
 }
 
-/// The verdict on a difference to the first variant, unless either run pools overloaded and healthy
-/// stages.
-std::string verdict_of(const ResultSet& set, std::size_t v, std::string_view stage,
-                       const Difference& d, const MetricName& metric) {
-  for (const VariantValues* const variant : {&set.variants.front(), &set.variants[v]})
-    if (!pooled_overload(*variant, stage).empty()) return std::string(kNotJudged);
-  return verdict_text(d, metric);
-}
-
 /// Cells of one metric of one stage: every variant, then every later one beside the first.
 class RowMaker {
  public:
@@ -88,7 +80,7 @@ class RowMaker {
           difference_of(*values[0], *values[v], metric, set_.variants[v].unpaired.empty());
       row.push_back(estimate_text(d.difference));
       row.push_back(percent_text(d));
-      row.push_back(verdict_of(set_, v, stage, d, metric));
+      row.push_back(replication_verdict(set_, v, stage, d, metric));
     }
   }
 
@@ -135,86 +127,6 @@ std::string whole_run_table(const ResultSet& set) {
   }
   return table.str();
 }
-
-void write_estimate(JsonWriter& json, const sim::Estimate& e) {
-  json.member("mean", e.mean).member("sd", e.sd);
-  json.member("half_width", e.half_width);
-  json.member("low", e.low());
-  json.member("high", e.high());
-}
-
-/// The median over the runs with its rank interval: no assumption on how runs are distributed.
-void write_median(JsonWriter& json, std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::optional<sim::RankInterval> ranks = sim::quantile_ranks(values.size(), 0.5);
-  if (!ranks) return;
-  const std::size_t n = values.size();
-  json.member("median", (values[(n - 1) / 2] + values[n / 2]) / 2);
-  json.member("median_low", values[ranks->low]).member("median_high", values[ranks->high]);
-}
-
-void write_stage(JsonWriter& json, const ResultSet& set, const StageValues& stage) {
-  json.begin_object();
-  if (!stage.stage.empty()) json.member("name", stage.stage).member("reported", stage.reported);
-  json.member("overloaded", stage.overloaded);
-  json.key("metrics").begin_object();
-  for (const MetricName& m : set.metrics) {
-    json.key(m.text);
-    const std::optional<std::vector<double>> values = set.values(stage, m);
-    if (!values) {
-      json.null();
-      continue;
-    }
-    json.begin_object();
-    write_estimate(json, sim::estimate(*values));
-    write_median(json, *values);
-    json.key("values").begin_array();
-    for (const double v : *values) json.value(v);
-    json.end_array().end_object();
-  }
-  json.end_object().end_object();
-}
-
-void write_difference(JsonWriter& json, const Difference& d, const std::string& verdict) {
-  json.begin_object();
-  write_estimate(json, d.difference);
-  write_percent(json, d);
-  json.member("verdict", verdict).end_object();
-}
-
-void write_differences(JsonWriter& json, const ResultSet& set, const VariantValues& changed) {
-  const VariantValues& base = set.variants.front();
-  json.begin_object().member("base", base.name).member("variant", changed.name);
-  json.member("paired", changed.unpaired.empty()).member("note", changed.unpaired);
-  const auto write = [&](const StageValues& a, const StageValues& b) {
-    json.key("metrics").begin_object();
-    for (const MetricName& m : set.metrics) {
-      const auto x = set.values(a, m);
-      const auto y = set.values(b, m);
-      if (!x || !y) continue;
-      json.key(m.text);
-      const Difference d = difference_of(*x, *y, m, changed.unpaired.empty());
-      const auto v = static_cast<std::size_t>(&changed - set.variants.data());
-      write_difference(json, d, verdict_of(set, v, a.stage, d, m));
-    }
-    json.end_object();
-  };
-  json.key("stages").begin_array();
-  for (const StageValues& stage : base.stages) {
-    const StageValues* const other = find_stage(changed, stage.stage);
-    if (stage.stage.empty() || other == nullptr) continue;
-    json.begin_object().member("name", stage.stage);
-    write(stage, *other);
-    json.end_object();
-  }
-  json.end_array().key("summary").begin_object();
-  write(base.stages.back(), changed.stages.back());
-  json.end_object().end_object();
-}
-
-}  // namespace
-
-namespace {
 
 std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
   if (seeds.empty()) return "no seed";
@@ -278,32 +190,6 @@ std::string replications_text(const ResultSet& set) {
     for (const std::string_view text : kLadderMetrics)
       out.append("\n").append(ladder_table(set, text));
   return out + "\n" + whole_run_table(set);
-}
-
-void write_replications(JsonWriter& json, const ResultSet& set) {
-  json.begin_object().member("count", static_cast<std::int64_t>(set.seeds.size()));
-  json.key("seeds").begin_array();
-  for (const std::uint64_t seed : set.seeds) json.value(seed);
-  json.end_array().member("confidence", sim::kConfidence);
-  if (set.until) {
-    json.key("until").begin_object().member("rule", set.until->rule);
-    json.member("reached", set.until->reached).member("reason", set.until->reason).end_object();
-  }
-  json.key("variants").begin_array();
-  for (const VariantValues& variant : set.variants) {
-    json.begin_object().member("name", variant.name).key("seeds").begin_array();
-    for (const std::uint64_t seed : variant.seeds) json.value(seed);
-    json.end_array().key("stages").begin_array();
-    for (const StageValues& stage : variant.stages)
-      if (!stage.stage.empty()) write_stage(json, set, stage);
-    json.end_array().key("summary");
-    write_stage(json, set, variant.stages.back());
-    json.end_object();
-  }
-  json.end_array().key("differences").begin_array();
-  for (std::size_t v = 1; v < set.variants.size(); ++v)
-    write_differences(json, set, set.variants[v]);
-  json.end_array().end_object();
 }
 
 std::string replications_csv(const ResultSet& set) {

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "policies/index/sha256.h"
+#include "tools/results/described_json.h"
+#include "tools/results/result_record.h"
 
 namespace routesim::tools {
 
@@ -29,16 +31,16 @@ const GoodputCount* goodput_of(const VariantReport& variant, const StageResult& 
 
 std::string lifecycle_text(const Report& report, const VariantReport& variant,
                            const StageResult& stage) {
-  const GoodputCount* goodput = goodput_of(variant, stage);
+  LifecycleForm form = lifecycle_form(variant.scenario);
+  if (const GoodputCount* goodput = goodput_of(variant, stage)) {
+    form.goals = &variant.goodput->goals;
+    form.goodput = &goodput->tool;
+  }
+  LifecycleRecord record = lifecycle_record(stage, form, &stage == &variant.result.summary);
   JsonWriter json;
   json.begin_object();
   write_mark(json, report);
-  write_lifecycle(json, stage,
-                  {.is_summary = &stage == &variant.result.summary,
-                   .percentiles = lifecycle_percentiles(variant.scenario),
-                   .rate_is_count = rate_is_count(variant.scenario),
-                   .goals = goodput != nullptr ? &variant.goodput->goals : nullptr,
-                   .goodput = goodput != nullptr ? &goodput->tool : nullptr});
+  write_members(json, [&record](Describer& d) { describe(d, record); });
   json.end_object();
   return json.str() + "\n";
 }

@@ -689,31 +689,26 @@ Verdict verdict_of(const PageRun& run) {
   return verdict;
 }
 
-void write_verdict(JsonWriter& json, const Verdict& verdict) {
-  json.begin_object().member("headline", plain_spaces(verdict.headline));
-  json.member("base", verdict.base).key("winner");
-  verdict.winner.empty() ? json.null() : json.value(verdict.winner);
-  json.member("close", verdict.close);
-  json.key("failed").begin_array();
-  for (const std::string& text : verdict.failed) json.value(plain_spaces(text));
-  json.end_array().key("lines").begin_array();
-  for (const VerdictLine& line : verdict.lines) {
-    json.begin_object().member("text", plain_spaces(line.text));
-    json.key("better");
-    line.better ? json.value(*line.better) : json.null();
-    json.end_object();
-  }
-  json.end_array().member("ranking", plain_spaces(verdict.ranking)).key("knees").begin_array();
-  for (const Knee& knee : verdict.knees) {
-    json.begin_object().member("variant", knee.variant).member("text", plain_spaces(knee.text));
-    json.member("last_held", knee.last_held).member("first_overloaded", knee.first_overloaded);
-    json.end_object();
-  }
-  json.end_array().member("overload", plain_spaces(verdict.overload));
-  json.member("goals", plain_spaces(verdict.goals)).member("trust", plain_spaces(verdict.trust));
-  json.key("next").begin_array();
-  for (const Step& step : verdict.next) json.value(plain_spaces(step.text()));
-  json.end_array().end_object();
+VerdictRecord verdict_record(const Verdict& verdict) {
+  VerdictRecord out;
+  out.headline = plain_spaces(verdict.headline);
+  out.base = verdict.base;
+  if (!verdict.winner.empty()) out.winner = verdict.winner;
+  out.close = verdict.close;
+  for (const std::string& text : verdict.failed) out.failed.push_back(plain_spaces(text));
+  for (const VerdictLine& line : verdict.lines)
+    out.lines.push_back({.text = plain_spaces(line.text), .better = line.better});
+  out.ranking = plain_spaces(verdict.ranking);
+  for (const Knee& knee : verdict.knees)
+    out.knees.push_back({.variant = knee.variant,
+                         .text = plain_spaces(knee.text),
+                         .last_held = knee.last_held,
+                         .first_overloaded = knee.first_overloaded});
+  out.overload = plain_spaces(verdict.overload);
+  out.goals = plain_spaces(verdict.goals);
+  out.trust = plain_spaces(verdict.trust);
+  for (const Step& step : verdict.next) out.next.push_back(plain_spaces(step.text()));
+  return out;
 }
 
 }  // namespace routesim::tools

@@ -8,7 +8,7 @@
 
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
-#include "tools/results/json_writer.h"
+#include "tools/results/result_record.h"
 
 namespace routesim::tools {
 
@@ -62,8 +62,8 @@ Verdict verdict_of(const Report& report);
 /// The end of a table: at most 100 columns wide, but for commands and names.
 std::string render_verdict(const Verdict& verdict, bool colour);
 
-/// A JSON object, with plain spaces where a page does not break lines.
-void write_verdict(JsonWriter& json, const Verdict& verdict);
+/// As results have it, with plain spaces where a page does not break lines.
+VerdictRecord verdict_record(const Verdict& verdict);
 
 /// The measures of a whole run that tables and verdict use, in order.
 const std::vector<Shown>& key_measures();

@@ -1,8 +1,12 @@
 #include "tools/results/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+
+#include "tools/results/metric_name.h"
+#include "tools/results/result_record.h"
 
 namespace routesim::tools {
 
@@ -15,17 +19,38 @@ struct SampledMetric {
   std::string_view name;
   std::string_view long_name;
   Samples StageResult::*samples;
+  /// The same in a result file.
+  const std::optional<SamplesRecord>& (*recorded)(const LifecycleRecord&);
 };
 
+template <auto kMember>
+const std::optional<SamplesRecord>& latency(const LifecycleRecord& r) {
+  return r.successes.latency.*kMember;
+}
+template <auto kMember>
+const std::optional<SamplesRecord>& length(const LifecycleRecord& r) {
+  return r.successes.*kMember;
+}
+const std::optional<SamplesRecord>& delay(const LifecycleRecord& r) {
+  return r.load.schedule_delay;
+}
+
 constexpr std::array<SampledMetric, 8> kSampled = {{
-    {"ttft", "time_to_first_token", &StageResult::time_to_first_token},
-    {"tpot", "time_per_output_token", &StageResult::time_per_output_token},
-    {"ntpot", "normalized_time_per_output_token", &StageResult::normalized_time_per_output_token},
-    {"itl", "inter_token_latency", &StageResult::inter_token_latency},
-    {"request_latency", "e2e_latency", &StageResult::request_latency},
-    {"schedule_delay", "schedule_delay", &StageResult::schedule_delay},
-    {"input_length", "prompt_tokens", &StageResult::prompt_tokens},
-    {"output_length", "output_tokens", &StageResult::output_tokens},
+    {"ttft", "time_to_first_token", &StageResult::time_to_first_token,
+     latency<&LatencyRecord::time_to_first_token>},
+    {"tpot", "time_per_output_token", &StageResult::time_per_output_token,
+     latency<&LatencyRecord::time_per_output_token>},
+    {"ntpot", "normalized_time_per_output_token", &StageResult::normalized_time_per_output_token,
+     latency<&LatencyRecord::normalized_time_per_output_token>},
+    {"itl", "inter_token_latency", &StageResult::inter_token_latency,
+     latency<&LatencyRecord::inter_token_latency>},
+    {"request_latency", "e2e_latency", &StageResult::request_latency,
+     latency<&LatencyRecord::request_latency>},
+    {"schedule_delay", "schedule_delay", &StageResult::schedule_delay, delay},
+    {"input_length", "prompt_tokens", &StageResult::prompt_tokens,
+     length<&SuccessesRecord::prompt_len>},
+    {"output_length", "output_tokens", &StageResult::output_tokens,
+     length<&SuccessesRecord::output_len>},
 }};
 
 const Samples* sampled(const StageResult& stage, std::string_view metric) {
@@ -107,6 +132,40 @@ std::optional<double> single(const StageResult& stage, std::string_view metric) 
   return std::nullopt;
 }
 
+/// single() of a stage in a result file.
+std::optional<double> recorded_single(const StageRecord& stage, std::string_view metric) {
+  const LifecycleRecord& r = stage.lifecycle;
+  const ThroughputRecord& throughput = r.successes.throughput;
+  const auto share = [&r](std::int64_t n) {
+    return r.load.count > 0
+               ? std::optional(static_cast<double>(n) / static_cast<double>(r.load.count))
+               : std::nullopt;
+  };
+  if (metric == "output_throughput") return throughput.output_tokens;
+  if (metric == "input_throughput") return throughput.input_tokens;
+  if (metric == "total_throughput") return throughput.total_tokens;
+  if (metric == "request_throughput") return throughput.requests;
+  if (metric == "requests_per_sec_sent" && r.load.stage) return r.load.stage->achieved_rate;
+  if (metric == "benchmark_duration") return r.benchmark_time_s;
+  if (metric == "successful_requests") return static_cast<double>(r.successes.count);
+  if (metric == "failed_requests") return static_cast<double>(r.failures.count);
+  if (metric == "failure_rate") return share(r.failures.count);
+  if (metric == "goodput" && stage.goodput) return share(stage.goodput->good);
+  if (metric == "good_request_throughput" && stage.goodput) return stage.goodput->requests_per_s;
+  if (metric == "preemptions") return static_cast<double>(stage.preemptions);
+  if (metric == "prefix_cache_hit_rate") return stage.prefix_hit_ratio;
+  return std::nullopt;
+}
+
+std::optional<double> statistic_of(const SamplesRecord& d, std::string_view statistic) {
+  if (statistic == "mean") return d.mean;
+  if (statistic == "min") return d.min;
+  if (statistic == "max") return d.max;
+  for (const auto& [name, value] : d.percentiles.items)
+    if (name == statistic) return value;
+  return std::nullopt;
+}
+
 /// What one base unit is in `unit`; nothing for a unit that does not fit.
 std::optional<double> unit_factor(std::string_view unit) {
   constexpr std::array<std::string_view, 11> kBase = {
@@ -142,6 +201,22 @@ std::optional<double> metric_value(const StageResult& stage, std::string_view me
   }
   if (!value || std::isnan(*value)) return std::nullopt;
   return *value * *factor;
+}
+
+std::optional<double> record_value(const StageRecord& stage, const MetricName& name) {
+  std::optional<double> value;
+  const auto m = std::ranges::find(kSampled, name.metric, &SampledMetric::name);
+  if (m != kSampled.end()) {
+    if (const std::optional<SamplesRecord>& d = m->recorded(stage.lifecycle))
+      value = statistic_of(*d, name.statistic);
+  } else if (name.metric == "kv_cache_usage") {
+    if (stage.kv_cache_usage)
+      value = name.statistic == "max" ? stage.kv_cache_usage->max : stage.kv_cache_usage->mean;
+  } else {
+    value = recorded_single(stage, name.metric);
+  }
+  if (!value || std::isnan(*value)) return std::nullopt;
+  return *value * unit_factor(name.unit).value_or(1);
 }
 
 std::optional<double> ladder_value(std::span<const StageResult* const> stages,

@@ -12,6 +12,9 @@
 
 namespace routesim::tools {
 
+struct MetricName;
+struct StageRecord;
+
 /// `metric.statistic` of one stage in `unit` (empty = the metric's base unit: seconds, tokens,
 /// tokens/s, requests/s, ratio). Metrics: ttft, tpot, ntpot, itl, request_latency (e2e_latency),
 /// schedule_delay, output_throughput, input_throughput, total_throughput, request_throughput,
@@ -23,6 +26,10 @@ namespace routesim::tools {
 /// or the stage has no such data.
 std::optional<double> metric_value(const sim::StageResult& stage, std::string_view metric,
                                    std::string_view statistic, std::string_view unit);
+
+/// The same of a stage in a result file, which has the percentiles that its load tool lists;
+/// nothing where the file has no such number.
+std::optional<double> record_value(const StageRecord& stage, const MetricName& name);
 
 /// The same for a row that sums up a ladder: `simple_mean_of_...`,
 /// `request_weighted_mean_of_16_stage_means`, `..._p90s`, `mean_over_ladder` (request-weighted for

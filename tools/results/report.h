@@ -41,7 +41,7 @@ struct VariantReport {
   MeasuredTable measured;    ///< Rows of this variant's policy; empty when there are none.
   sim::Scenario scenario{};  ///< What was run.
   std::optional<sim::TimeSeries> series{};  ///< Every server over time, when asked for.
-  std::string resolved{};  ///< The resolved scenario as JSON text; empty = left out.
+  Document resolved{};  ///< The resolved scenario: its JSON text and its tree; empty = left out.
   std::optional<GoodputResult> goodput{};  ///< Against the goals, when there are any.
   std::vector<StageBand> capacity_band{};  ///< Near a knee; else empty.
 };

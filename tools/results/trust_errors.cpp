@@ -141,17 +141,4 @@ void write_trust_errors(JsonWriter& json, Trust trust) {
   json.end_array();
 }
 
-void write_trust(JsonWriter& json, const sim::RunResult& result) {
-  json.begin_object().member("class", enum_name(result.trust()));
-  json.member("text", trust_text(result)).key("pools").begin_array();
-  for (const sim::StepTimes& pool : result.step_times) {
-    json.begin_object().member("pool", pool.pool).member("class", enum_name(pool.trust));
-    json.member("outside_fitted_range", pool.busy_s > 0 ? pool.extrapolated_s / pool.busy_s : 0.0);
-    json.end_object();
-  }
-  json.end_array().key("validation");
-  write_trust_errors(json, result.trust());
-  json.end_object();
-}
-
 }  // namespace routesim::tools

@@ -55,9 +55,6 @@ double step_time_band(models::Trust trust);
 /// A whole run in one sentence: its class, how much lay outside the fitted range, and the errors.
 std::string trust_text(const sim::RunResult& result);
 
-/// `trust`: class, text, pools and validation errors.
-void write_trust(JsonWriter& json, const sim::RunResult& result);
-
 /// The validation errors of a class as a JSON list.
 void write_trust_errors(JsonWriter& json, models::Trust trust);
 

@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "tools/render/render.h"
+#include "tools/results/described_json.h"
+#include "tools/results/result_record.h"
 #include "tools/results/text_table.h"
 #include "tools/study/compare/changes.h"
 #include "tools/study/compare/comparison.h"
@@ -218,7 +220,9 @@ std::string render_comparison_json(const Comparison& c) {
   json.member("confidence", sim::kConfidence);
   json.member("result", decision_text(overall(c.gates)));
   json.key("gates");
-  write_judgements(json, c.gates);
+  json.begin_array();
+  for (Judgement gate : c.gates) write_value(json, gate);
+  json.end_array();
   json.list("missing", c.missing);
   json.list("remarks", remarks_of(c));
   write_changes(json, c);

@@ -22,9 +22,8 @@ struct ResultFile {
 };
 
 /// Reads the file: the numbers of every seed when it has `replications`, else those of its one run.
-/// Single runs know the standard metrics and `more`; a replicated file knows what it lists. Keys
-/// that are needed must be there and have the right type, each error at its line; other keys are
-/// somebody else's.
+/// Single runs know the standard metrics and `more`; a replicated file knows what it lists. See
+/// read_run_record() for its errors.
 std::optional<ResultFile> read_result_file(const std::string& path,
                                            std::span<const MetricName> more,
                                            Diagnostics& diagnostics);
