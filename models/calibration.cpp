@@ -7,37 +7,57 @@
 
 #include "base/check.h"
 #include "models/calibration_detail.h"
-#include "models/linear_algebra.h"
+
+// Without vector instructions sums have one order on any processor. Products are lazy for the same
+// reason: the blocks of the others depend on the caches.
+#define EIGEN_DONT_VECTORIZE
+#include <Eigen/Dense>
 
 namespace routesim::models {
 namespace {
 
-using Index = std::size_t;
+using Eigen::Index;
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The x that minimises |A·x − b|, by Householder QR with column pivoting: O(rows·columns²).
+/// Columns that depend on others get 0.
+Vector least_squares(const Matrix& a, const Vector& b) {
+  const Eigen::ColPivHouseholderQR<Matrix> qr(a);
+  const Index rank = qr.rank();
+  const Vector turned = qr.householderQ().adjoint() * b;
+  Vector x = Vector::Zero(a.cols());
+  x.head(rank) = qr.matrixQR()
+                     .topLeftCorner(rank, rank)
+                     .triangularView<Eigen::Upper>()
+                     .solve(turned.head(rank));
+  return qr.colsPermutation() * x;
+}
+
+Eigen::Map<const Vector> mapped(const std::vector<double>& v) { return {v.data(), std::ssize(v)}; }
+
+/// The transpose of A times A.
+Matrix gram(const Matrix& a) { return a.transpose().lazyProduct(a); }
 
 /// Least squares over the passive columns, zero elsewhere.
 Vector solve_passive(const Matrix& a, const Vector& b, const std::vector<bool>& passive) {
   std::vector<Index> which;
-  for (Index j = 0; j < a.columns(); ++j)
+  for (Index j = 0; j < a.cols(); ++j)
     if (passive[j]) which.push_back(j);
-  Vector x(a.columns(), 0.0);
-  if (which.empty()) return x;
-  const Vector z = least_squares(columns(a, which), b);
-  for (Index k = 0; k < which.size(); ++k) x[which[k]] = z[k];
+  Vector x = Vector::Zero(a.cols());
+  if (!which.empty()) x(which) = least_squares(a(Eigen::all, which), b);
   return x;
 }
 
 /// Moves x towards z until the first passive coordinate meets zero; those that met it go active.
 void step_to_bound(Vector& x, const Vector& z, std::vector<bool>& passive) {
   double alpha = 1.0;
-  double largest = 1.0;
   for (Index j = 0; j < x.size(); ++j)
     if (passive[j] && z[j] <= 0) alpha = x[j] > 0 ? std::min(alpha, x[j] / (x[j] - z[j])) : 0.0;
-  for (Index j = 0; j < x.size(); ++j) {
-    x[j] += alpha * (z[j] - x[j]);
-    largest = std::max(largest, std::abs(x[j]));
-  }
+  x += alpha * (z - x);
+  const double largest = std::max(1.0, x.cwiseAbs().maxCoeff());
   for (Index j = 0; j < x.size(); ++j)
     if (passive[j] && x[j] <= 1e-14 * largest) {
       x[j] = 0;
@@ -46,25 +66,19 @@ void step_to_bound(Vector& x, const Vector& z, std::vector<bool>& passive) {
 }
 
 /// b - a·x.
-Vector residual(const Matrix& a, const Vector& x, const Vector& b) {
-  Vector out = product(a, x);
-  for (Index r = 0; r < out.size(); ++r) out[r] = b[r] - out[r];
-  return out;
-}
+Vector residual(const Matrix& a, const Vector& x, const Vector& b) { return b - a.lazyProduct(x); }
 
 /// Lawson-Hanson on columns scaled to unit length, so that units do not decide the tolerance.
 Vector non_negative(Matrix a, const Vector& b) {
-  const Index n = a.columns();
-  Vector scale(n, 1.0);
-  for (Index j = 0; j < n; ++j) {
-    if (const double length = norm(column(a, j)); length > 0) scale[j] = length;
-    for (Index r = 0; r < a.rows(); ++r) a(r, j) /= scale[j];
-  }
+  const Index n = a.cols();
+  Vector scale = a.colwise().norm();
+  scale = (scale.array() > 0).select(scale, 1.0);
+  a.array().rowwise() /= scale.transpose().array();
   std::vector<bool> passive(n, false);
-  Vector x(n, 0.0);
-  const double tolerance = 1e-12 * std::max(1.0, norm(b));
+  Vector x = Vector::Zero(n);
+  const double tolerance = 1e-12 * std::max(1.0, b.norm());
   for (Index round = 0; round < 10 * n + 10; ++round) {
-    const Vector gradient = transposed_product(a, residual(a, x, b));
+    const Vector gradient = a.transpose().lazyProduct(residual(a, x, b));
     Index best = n;
     for (Index j = 0; j < n; ++j)
       if (!passive[j] && gradient[j] > tolerance && (best == n || gradient[j] > gradient[best]))
@@ -83,8 +97,7 @@ Vector non_negative(Matrix a, const Vector& b) {
       step_to_bound(x, z, passive);
     }
   }
-  for (Index j = 0; j < n; ++j) x[j] /= scale[j];
-  return x;
+  return x.cwiseQuotient(scale);
 }
 
 /// Inverse of a Gram matrix, and which columns stand in a direction the data do not see.
@@ -95,22 +108,20 @@ struct GramInverse {
 
 GramInverse invert(const Matrix& gram) {
   const Index n = gram.rows();
-  GramInverse out{Matrix(n, n), std::vector<bool>(n, false)};
-  Vector scale(n, 1.0);
-  for (Index j = 0; j < n; ++j)
-    if (gram(j, j) > 0) scale[j] = std::sqrt(gram(j, j));
-  Matrix scaled = gram;
-  for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < n; ++j) scaled(i, j) /= scale[i] * scale[j];
-  const EigenPairs eigen = symmetric_eigen(std::move(scaled));
-  const double floor =
-      1e-10 * std::max(*std::max_element(eigen.values.begin(), eigen.values.end()), 1e-300);
+  const Vector scale =
+      (gram.diagonal().array() > 0).select(gram.diagonal().cwiseSqrt().cwiseInverse(), 1.0);
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(scale.asDiagonal() * gram * scale.asDiagonal());
+  const Vector& values = eigen.eigenvalues();
+  const double floor = 1e-10 * std::max(values.maxCoeff(), 1e-300);
+  GramInverse out{Matrix::Zero(n, n), std::vector<bool>(n, false)};
   for (Index k = 0; k < n; ++k) {
-    const Vector v = column(eigen.vectors, k);
-    for (Index i = 0; i < n; ++i) {
-      if (eigen.values[k] <= floor && std::abs(v[i]) > 0.05) out.blind[i] = true;
-      for (Index j = 0; j < n && eigen.values[k] > floor; ++j)
-        out.inverse(i, j) += v[i] * v[j] / eigen.values[k] / (scale[i] * scale[j]);
+    const Vector v = eigen.eigenvectors().col(k);
+    if (values[k] > floor) {
+      const Vector scaled = v.cwiseProduct(scale);
+      out.inverse += scaled.lazyProduct(scaled.transpose()) / values[k];
+    } else {
+      for (Index i = 0; i < n; ++i)
+        if (std::abs(v[i]) > 0.05) out.blind[i] = true;
     }
   }
   return out;
@@ -121,7 +132,7 @@ class CurveProblem {
  public:
   CurveProblem(std::span<const CurveSample> samples, const CostCurveParameters& prior,
                const CurveFitOptions& options)
-      : prior_(to_array(prior)), options_(options), a_(0, 0) {
+      : prior_(to_array(prior)), options_(options) {
     for (std::size_t i = 0; i < kCoefficients; ++i) {
       if (i == index(Coefficient::kPrefillChunk) && !options.fit_chunks) continue;
       if (i == index(Coefficient::kGroupToken) && !options.fit_group) continue;
@@ -144,7 +155,8 @@ class CurveProblem {
   void merge_shared_context() {
     const auto shared = position(Coefficient::kSharedContext);
     const auto context = position(Coefficient::kContext);
-    for (Index r = 0; r < a_.rows(); ++r) a_(r, context) += std::exchange(a_(r, shared), 0.0);
+    a_.col(context) += a_.col(shared);
+    a_.col(shared).setZero();
     merged_ = true;
   }
 
@@ -154,13 +166,12 @@ class CurveProblem {
     if (options_.prior_relative_sd <= 0) return;
     // The prior as one more observation per coefficient, of relative error prior_relative_sd.
     const double pull = std::max(sigma_, 1e-9) / options_.prior_relative_sd;
-    Matrix a(a_.rows() + a_.columns(), a_.columns());
-    for (Index r = 0; r < a_.rows(); ++r)
-      for (Index j = 0; j < a_.columns(); ++j) a(r, j) = a_(r, j);
-    Vector b = b_;
-    b.resize(a.rows(), 0.0);
-    prior_gram_.assign(a_.columns(), 0.0);
-    for (Index j = 0; j < a_.columns(); ++j) {
+    Matrix a = Matrix::Zero(a_.rows() + a_.cols(), a_.cols());
+    a.topRows(a_.rows()) = a_;
+    Vector b = Vector::Zero(a.rows());
+    b.head(a_.rows()) = b_;
+    prior_gram_.setZero();
+    for (Index j = 0; j < a_.cols(); ++j) {
       const double value = prior_[present_[j]];
       if (value <= 0 || (merged_ && j == position(Coefficient::kSharedContext))) continue;
       a(a_.rows() + j, j) = pull / value;
@@ -189,31 +200,31 @@ class CurveProblem {
   }
 
   void fill(std::span<const CurveSample> samples) {
-    a_ = Matrix(samples.size(), present_.size());
-    b_.assign(a_.rows(), 0.0);
-    prior_gram_.assign(a_.columns(), 0.0);
+    a_.resize(std::ssize(samples), std::ssize(present_));
+    b_.resize(a_.rows());
+    prior_gram_ = Vector::Zero(a_.cols());
     for (Index r = 0; r < a_.rows(); ++r) {
       const CurveSample& s = samples[r];
       const double w = std::sqrt(s.weight) / s.ms;
-      for (Index k = 0; k < a_.columns(); ++k) a_(r, k) = w * s.features[present_[k]];
+      for (Index k = 0; k < a_.cols(); ++k) a_(r, k) = w * s.features[present_[k]];
       b_[r] = w * s.ms;
       if (s.weight > 0) ++observations_;
     }
   }
 
   double degrees() const {
-    const auto free = std::count_if(x_.begin(), x_.end(), [](double x) { return x > 0; });
+    const Index free = (x_.array() > 0).count();
     return std::max(1.0, static_cast<double>(observations_) - static_cast<double>(free));
   }
 
   /// Whether a coefficient at zero could as well be above: nothing pushes it against the bound.
   bool is_undecided(Index j) const {
-    const Vector a = column(a_, j);
-    const double push = dot(a, residual(a_, x_, b_)) + prior_gram_[j] * prior_[present_[j]];
-    return norm(a) > 0 && std::abs(push) <= 1e-9 * norm(a) * norm(b_);
+    const Vector a = a_.col(j);
+    const double push = a.dot(residual(a_, x_, b_)) + prior_gram_[j] * prior_[present_[j]];
+    return a.norm() > 0 && std::abs(push) <= 1e-9 * a.norm() * b_.norm();
   }
 
-  double residual_sd() const { return norm(residual(a_, x_, b_)) / std::sqrt(degrees()); }
+  double residual_sd() const { return residual(a_, x_, b_).norm() / std::sqrt(degrees()); }
 
   void explain(FittedCoefficient& f, Index own, const std::vector<Index>& free) const;
 
@@ -253,8 +264,8 @@ FittedCoefficient CurveProblem::report(std::size_t coefficient) const {
 }
 
 void CurveProblem::explain(FittedCoefficient& f, Index own, const std::vector<Index>& free) const {
-  Matrix scatter = gram(columns(a_, free));
-  for (Index k = 0; k < free.size(); ++k) scatter(k, k) += prior_gram_[free[k]];
+  Matrix scatter = gram(a_(Eigen::all, free));
+  scatter.diagonal() += prior_gram_(free);
   const GramInverse inverse = invert(scatter);
   const auto me = static_cast<Index>(std::find(free.begin(), free.end(), own) - free.begin());
   const double variance = sigma_ * sigma_ * inverse.inverse(me, me);
@@ -281,7 +292,7 @@ void CurveProblem::explain(FittedCoefficient& f, Index own, const std::vector<In
     return;
   }
   f.identified = half > 0.5 * f.value ? Identified::kWeakly : Identified::kByData;
-  for (Index k = 0; k < free.size(); ++k) {
+  for (Index k = 0; k < std::ssize(free); ++k) {
     if (k == me) continue;
     const double correlation =
         inverse.inverse(me, k) / std::sqrt(inverse.inverse(me, me) * inverse.inverse(k, k));
@@ -313,10 +324,11 @@ std::vector<double> solve_non_negative(const std::vector<std::vector<double>>& r
   ROUTESIM_CHECK(!rows.empty() && rows.size() == rhs.size(), "shape of the least-squares problem");
   Matrix a(rows.size(), rows.front().size());
   for (Index r = 0; r < a.rows(); ++r) {
-    ROUTESIM_CHECK(rows[r].size() == a.columns(), "rows of unequal length");
-    for (Index c = 0; c < a.columns(); ++c) a(r, c) = rows[r][c];
+    ROUTESIM_CHECK(std::ssize(rows[r]) == a.cols(), "rows of unequal length");
+    a.row(r) = mapped(rows[r]);
   }
-  return non_negative(std::move(a), rhs);
+  const Vector x = non_negative(std::move(a), mapped(rhs));
+  return {x.begin(), x.end()};
 }
 
 std::optional<CurveFit> fit_cost_curve(std::span<const CurveSample> samples,
@@ -353,27 +365,28 @@ class BoundedSearch {
  public:
   BoundedSearch(const std::vector<BoundedParameter>& parameters, const ResidualFunction& f,
                 const ObjectiveFitOptions& options)
-      : parameters_(parameters), f_(f), options_(options), jacobian_(0, 0) {
-    for (const BoundedParameter& p : parameters) {
+      : parameters_(parameters), f_(f), options_(options), u_(std::ssize(parameters)) {
+    for (Index j = 0; j < u_.size(); ++j) {
+      const BoundedParameter& p = parameters[j];
       ROUTESIM_CHECK(p.high > p.low, "bounds of " + p.name);
-      u_.push_back(std::clamp((p.start - p.low) / (p.high - p.low), 0.0, 1.0));
+      u_[j] = std::clamp((p.start - p.low) / (p.high - p.low), 0.0, 1.0);
     }
     r_ = evaluate(u_);
-    start_cost_ = dot(r_, r_);
+    start_cost_ = r_.squaredNorm();
   }
 
   ObjectiveFit run() {
-    bool converged = u_.empty();
+    bool converged = u_.size() == 0;
     while (!converged && left() > static_cast<int>(u_.size())) {
       differentiate();
-      const double before = dot(r_, r_);
+      const double before = r_.squaredNorm();
       if (!improve()) {
         converged = left() > 0;
         break;
       }
-      converged = before - dot(r_, r_) <= options_.relative_tolerance * before;
+      converged = before - r_.squaredNorm() <= options_.relative_tolerance * before;
     }
-    if (jacobian_.rows() == 0 && !u_.empty()) differentiate();
+    if (jacobian_.rows() == 0 && u_.size() > 0) differentiate();
     return report(converged);
   }
 
@@ -385,32 +398,31 @@ class BoundedSearch {
     for (Index j = 0; j < u.size(); ++j)
       x.push_back(parameters_[j].low + u[j] * (parameters_[j].high - parameters_[j].low));
     ++evaluations_;
-    return f_(x);
+    return mapped(f_(x));
   }
 
   void differentiate() {
-    jacobian_ = Matrix(r_.size(), u_.size());
+    jacobian_.resize(r_.size(), u_.size());
     for (Index j = 0; j < u_.size(); ++j) {
       const BoundedParameter& p = parameters_[j];
       double h = p.step > 0 ? std::min(0.5, p.step / (p.high - p.low)) : 0.02;
       if (u_[j] + h > 1) h = -h;  // Differences point into the box.
       Vector moved = u_;
       moved[j] += h;
-      const Vector r = evaluate(moved);
-      for (Index i = 0; i < r.size(); ++i) jacobian_(i, j) = (r[i] - r_[i]) / h;
+      jacobian_.col(j) = (evaluate(moved) - r_) / h;
     }
   }
 
   /// Tries ever shorter steps until one lowers the cost. False when none does.
   bool improve() {
-    const Vector gradient = transposed_product(jacobian_, r_);
+    const Vector gradient = jacobian_.transpose().lazyProduct(r_);
     Matrix normal = gram(jacobian_);
-    Vector target;
-    for (const double g : gradient) target.push_back(-g);
+    Vector target = -gradient;
     double size = 1e-300;
     for (Index j = 0; j < u_.size(); ++j) {  // A bound the gradient pushes against stays.
       if ((u_[j] <= 0 && gradient[j] > 0) || (u_[j] >= 1 && gradient[j] < 0)) {
-        for (Index k = 0; k < u_.size(); ++k) normal(j, k) = normal(k, j) = 0;
+        normal.row(j).setZero();
+        normal.col(j).setZero();
         normal(j, j) = 1;
         target[j] = 0;
       }
@@ -418,12 +430,10 @@ class BoundedSearch {
     }
     for (int attempt = 0; attempt < 8 && left() > 0; ++attempt) {
       Matrix damped = normal;
-      for (Index j = 0; j < u_.size(); ++j) damped(j, j) += damping_ * (normal(j, j) + 1e-6 * size);
-      Vector candidate = least_squares(std::move(damped), target);
-      for (Index j = 0; j < u_.size(); ++j)
-        candidate[j] = std::clamp(u_[j] + candidate[j], 0.0, 1.0);
+      damped.diagonal().array() += damping_ * (normal.diagonal().array() + 1e-6 * size);
+      const Vector candidate = (u_ + least_squares(damped, target)).cwiseMax(0.0).cwiseMin(1.0);
       const Vector r = evaluate(candidate);
-      if (dot(r, r) < dot(r_, r_)) {
+      if (r.squaredNorm() < r_.squaredNorm()) {
         u_ = candidate;
         r_ = r;
         damping_ = std::max(1e-9, damping_ / 5);
@@ -436,11 +446,11 @@ class BoundedSearch {
 
   ObjectiveFit report(bool converged) const {
     ObjectiveFit out;
-    out.cost = dot(r_, r_);
+    out.cost = r_.squaredNorm();
     out.start_cost = start_cost_;
     out.evaluations = evaluations_;
     out.converged = converged;
-    if (u_.empty()) return out;
+    if (u_.size() == 0) return out;
     const GramInverse inverse = invert(gram(jacobian_));
     const double dof =
         std::max(1.0, static_cast<double>(r_.size()) - static_cast<double>(u_.size()));
@@ -449,7 +459,7 @@ class BoundedSearch {
       const double range = p.high - p.low;
       FittedParameter f{.name = p.name, .value = p.low + u_[j] * range};
       f.at_bound = u_[j] <= 0 || u_[j] >= 1;
-      f.identifiable = norm(column(jacobian_, j)) > 0 && !inverse.blind[j];
+      f.identifiable = jacobian_.col(j).norm() > 0 && !inverse.blind[j];
       const double half = t_quantile(dof) *
                           std::sqrt(out.cost / dof * std::max(0.0, inverse.inverse(j, j))) * range;
       f.low = f.identifiable ? std::max(p.low, f.value - half) : p.low;

@@ -6,6 +6,11 @@
 
 #include "base/check.h"
 
+// Without vector instructions sums have one order on any processor. Products are lazy for the same
+// reason: the blocks of the others depend on the caches.
+#define EIGEN_DONT_VECTORIZE
+#include <Eigen/Dense>
+
 namespace routesim::sim {
 namespace {
 
@@ -14,117 +19,62 @@ constexpr int kMostRounds = 300;
 constexpr double kTolerance = 1e-3;
 constexpr double kPrior = 1e-6;  // alpha_1, alpha_2, lambda_1, lambda_2
 
-/// The inverse of a symmetric matrix, positive definite but for rounding. Features may depend on
-/// each other, so pivots are kept above what rounding leaves of them.
-std::vector<double> inverse(std::vector<double> a, std::size_t d) {
-  double largest = 0;
-  for (std::size_t i = 0; i < d; ++i) largest = std::max(largest, a[i * d + i]);
-  const double smallest = largest * 1e-13 + std::numeric_limits<double>::min();
-  // Cholesky, the lower triangle in place.
-  for (std::size_t j = 0; j < d; ++j) {
-    for (std::size_t i = j; i < d; ++i) {
-      double sum = a[i * d + j];
-      for (std::size_t k = 0; k < j; ++k) sum -= a[i * d + k] * a[j * d + k];
-      a[i * d + j] = i == j ? std::sqrt(std::max(sum, smallest)) : sum / a[j * d + j];
-    }
-  }
-  // Inverse of the triangle, then of the product.
-  std::vector<double> l(d * d, 0.0);
-  for (std::size_t j = 0; j < d; ++j) {
-    l[j * d + j] = 1 / a[j * d + j];
-    for (std::size_t i = j + 1; i < d; ++i) {
-      double sum = 0;
-      for (std::size_t k = j; k < i; ++k) sum -= a[i * d + k] * l[k * d + j];
-      l[i * d + j] = sum / a[i * d + i];
-    }
-  }
-  std::vector<double> out(d * d, 0.0);
-  for (std::size_t i = 0; i < d; ++i)
-    for (std::size_t j = 0; j < d; ++j)
-      for (std::size_t k = std::max(i, j); k < d; ++k)
-        out[i * d + j] += l[k * d + i] * l[k * d + j];
-  return out;
-}
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
 
 }  // namespace
 
 BayesianRidge::BayesianRidge(std::span<const double> rows, std::span<const double> targets,
                              std::size_t features)
     : centres_(features), scales_(features), weights_(features), covariance_(features * features) {
-  const std::size_t n = targets.size(), d = features;
-  ROUTESIM_CHECK(n > 0 && rows.size() == n * d, "one row per target");
-  standardise(rows, n);
-  for (const double y : targets) mean_ += y / static_cast<double>(n);
-  std::vector<double> gram(d * d, 0.0), moment(d, 0.0), row(d);
-  double square = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < d; ++j) row[j] = standard(rows.subspan(i * d, d), j);
-    const double y = targets[i] - mean_;
-    square += y * y;
-    for (std::size_t j = 0; j < d; ++j) {
-      moment[j] += row[j] * y;
-      for (std::size_t k = 0; k <= j; ++k) gram[j * d + k] += row[j] * row[k];
-    }
-  }
-  for (std::size_t j = 0; j < d; ++j)
-    for (std::size_t k = 0; k < j; ++k) gram[k * d + j] = gram[j * d + k];
-  fit(gram, moment, square, n);
-}
-
-void BayesianRidge::standardise(std::span<const double> rows, std::size_t n) {
-  const std::size_t d = centres_.size();
+  const auto n = std::ssize(targets), d = static_cast<std::ptrdiff_t>(features);
+  ROUTESIM_CHECK(n > 0 && std::ssize(rows) == n * d, "one row per target");
   const auto count = static_cast<double>(n);
-  for (std::size_t j = 0; j < d; ++j) {
-    for (std::size_t i = 0; i < n; ++i) centres_[j] += rows[i * d + j] / count;
-    double variance = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double x = rows[i * d + j] - centres_[j];
-      variance += x * x / count;
-    }
-    // A feature that never varies has scale 1, whatever rounding makes of it.
-    const bool varies = variance > 1e-20 * (1 + centres_[j] * centres_[j]);
-    scales_[j] = varies ? std::sqrt(variance) : 1.0;
-  }
-}
+  Eigen::Map<Vector> centres(centres_.data(), d), scales(scales_.data(), d);
+  Eigen::Map<Vector> weights(weights_.data(), d);
 
-// `gram` = X'X, `moment` = X'y, `square` = y'y of n standardised rows.
-void BayesianRidge::fit(std::vector<double>& gram, std::span<const double> moment, double square,
-                        std::size_t n) {
-  const std::size_t d = weights_.size();
-  const auto count = static_cast<double>(n);
+  // A sample is a column here.
+  Matrix x = Eigen::Map<const Matrix>(rows.data(), d, n);
+  centres = (x / count).rowwise().sum();
+  x.colwise() -= centres;
+  const Vector variance = (x.array().square() / count).rowwise().sum();
+  // A feature that never varies has scale 1, whatever rounding makes of it.
+  const auto varies = variance.array() > 1e-20 * (1 + centres.array().square());
+  scales = varies.select(variance.cwiseSqrt(), 1.0);
+  x.array().colwise() /= scales.array();
+  Vector y = Eigen::Map<const Vector>(targets.data(), n);
+  mean_ = (y / count).sum();
+  y.array() -= mean_;
+
+  // In the axes of the covariance each weight is decided on alone. Features that depend on each
+  // other leave axes without any spread, but for rounding.
+  const Eigen::SelfAdjointEigenSolver<Matrix> axes(x.lazyProduct(x.transpose()));
+  const Matrix& turn = axes.eigenvectors();
+  const Vector spread = axes.eigenvalues().cwiseMax(0.0);
+  const Vector moment = turn.transpose().lazyProduct(x.lazyProduct(y));
+  const double square = y.squaredNorm();
   double noise_precision = 1 / (square / count + std::numeric_limits<double>::epsilon());
   double weight_precision = 1;
-  std::vector<double> inverted;
+  Vector inverse, turned;
   const auto solve = [&] {
-    std::vector<double> regular = gram;
-    for (std::size_t j = 0; j < d; ++j) regular[j * d + j] += weight_precision / noise_precision;
-    inverted = inverse(std::move(regular), d);
-    double moved = 0;
-    for (std::size_t j = 0; j < d; ++j) {
-      double w = 0;
-      for (std::size_t k = 0; k < d; ++k) w += inverted[j * d + k] * moment[k];
-      moved += std::fabs(w - weights_[j]);
-      weights_[j] = w;
-    }
-    return moved;
+    inverse = (spread.array() + weight_precision / noise_precision).inverse();
+    turned = inverse.cwiseProduct(moment);
+    const Vector before = weights;
+    weights = turn.lazyProduct(turned);
+    return (weights - before).cwiseAbs().sum();
   };
   for (int round = 0; round < kMostRounds; ++round) {
     if (solve() < kTolerance && round > 0) break;
-    double trace = 0, norm = 0, error = square;
-    for (std::size_t j = 0; j < d; ++j) {
-      trace += inverted[j * d + j];
-      norm += weights_[j] * weights_[j];
-      error -= 2 * weights_[j] * moment[j];
-      for (std::size_t k = 0; k < d; ++k) error += weights_[j] * gram[j * d + k] * weights_[k];
-    }
+    const double error = square - 2 * turned.dot(moment) + spread.dot(turned.cwiseAbs2());
     // Features that the data decide on, out of d.
-    const double decided = static_cast<double>(d) - weight_precision / noise_precision * trace;
-    weight_precision = (decided + 2 * kPrior) / (norm + 2 * kPrior);
+    const double decided = spread.dot(inverse);
+    weight_precision = (decided + 2 * kPrior) / (turned.squaredNorm() + 2 * kPrior);
     noise_precision = (count - decided + 2 * kPrior) / (std::max(error, 0.0) + 2 * kPrior);
   }
   solve();
   noise_ = 1 / noise_precision;
-  for (std::size_t i = 0; i < d * d; ++i) covariance_[i] = inverted[i] / noise_precision;
+  Eigen::Map<Matrix>(covariance_.data(), d, d) =
+      (turn * inverse.asDiagonal()).lazyProduct(turn.transpose()) / noise_precision;
 }
 
 double BayesianRidge::predict(std::span<const double> row) const {

@@ -25,8 +25,6 @@ class BayesianRidge {
   double weight(std::size_t feature) const { return weights_[feature] / scales_[feature]; }
 
  private:
-  void standardise(std::span<const double> rows, std::size_t n);
-  void fit(std::vector<double>& gram, std::span<const double> moment, double square, std::size_t n);
   double standard(std::span<const double> row, std::size_t j) const {
     return (row[j] - centres_[j]) / scales_[j];
   }
