@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <random>
 #include <utility>
 
 #include "base/check.h"
@@ -16,36 +17,6 @@ namespace {
 constexpr std::uint64_t kMurmurSeed = 0xc70f6907;
 /// EdfScheduler::createWithPicks starts at a random number of picks below this.
 constexpr std::uint64_t kMostInitialPicks = 429'496'729;
-
-/// The 32-bit Mersenne Twister (Matsumoto and Nishimura 1998), which is std::mt19937.
-class MersenneTwister {
- public:
-  explicit MersenneTwister(std::uint32_t seed) {
-    state_[0] = seed;
-    for (std::uint32_t i = 1; i < kSize; ++i)
-      state_[i] = 1812433253U * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
-  }
-  std::uint32_t operator()() {
-    if (next_ == kSize) renew();
-    std::uint32_t y = state_[next_++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680U;
-    y ^= (y << 15) & 0xefc60000U;
-    return y ^ (y >> 18);
-  }
-
- private:
-  static constexpr std::size_t kSize = 624;
-  void renew() {
-    for (std::size_t i = 0; i < kSize; ++i) {
-      const std::uint32_t y = (state_[i] & 0x80000000U) | (state_[(i + 1) % kSize] & 0x7fffffffU);
-      state_[i] = state_[(i + 397) % kSize] ^ (y >> 1) ^ ((y & 1) != 0 ? 0x9908b0dfU : 0);
-    }
-    next_ = 0;
-  }
-  std::array<std::uint32_t, kSize> state_;
-  std::size_t next_ = kSize;
-};
 
 /// Earliest deadline first, which is weighted round robin (source/common/upstream/edf_scheduler.h).
 class EdfSchedule {
@@ -407,7 +378,7 @@ class EnvoyHashed : public EnvoyBalancer {
   }
   std::uint32_t bounded(std::uint32_t hashed, std::uint64_t hash) const {
     if (overload(hashed) <= 1) return hashed;
-    MersenneTwister generator(static_cast<std::uint32_t>(hash));
+    std::mt19937 generator(static_cast<std::uint32_t>(hash));
     const auto below = [&generator](std::uint32_t k) {
       std::uint64_t x = k;
       while (x >= k) x = generator() / ((std::uint64_t{1} << 32) / k);

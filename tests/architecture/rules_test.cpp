@@ -69,7 +69,9 @@ TEST(LibraryPurity, FindsPrintsExitsAndClocks) {
   };
   EXPECT_EQ(count("sim/a.cpp", "#include <iostream>\nvoid f() { std::cout << 1; }\n"), 2U);
   EXPECT_EQ(count("policies/a.cpp", "#include <chrono>\n"), 1U);
-  EXPECT_EQ(count("models/a.cpp", "#include <random>\n"), 1U);
+  EXPECT_EQ(count("models/a.cpp", "std::uniform_int_distribution<int> d(0, 9);\n"), 1U);
+  EXPECT_EQ(count("models/a.cpp", "std::shuffle(a.begin(), a.end(), r);\nr.shuffle(a);\n"), 1U);
+  EXPECT_EQ(count("models/a.cpp", "#include <random>\nstd::mt19937 r(7);\n"), 0U);
   EXPECT_EQ(count("workloads/a.cpp", "void f() { exit(1); }\n"), 1U);
   EXPECT_EQ(count("workloads/a.cpp", "void f() { door.exit(); int exit = 1; }\n"), 0U);
   EXPECT_EQ(count("sim/a.h", "void abort(int);\nvoid A::abort(int) {}\n"), 0U);

@@ -2,16 +2,15 @@
 // order of their data with it. Private to workloads/.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <utility>
 #include <vector>
 
 namespace routesim::workloads {
 
-/// MT19937 (Matsumoto and Nishimura 1998), seeded like Python seeds it with an integer. Our own,
-/// because the libraries may not include <random>, whose distributions differ between platforms.
+/// std::mt19937, seeded like Python seeds it with an integer.
 class PythonRandom {
  public:
   explicit PythonRandom(std::int64_t seed);
@@ -24,13 +23,9 @@ class PythonRandom {
   }
 
  private:
-  void seed_word(std::uint32_t seed);
-  void refill();
-  std::uint32_t next();
   std::uint32_t below(std::uint32_t bound);
 
-  std::array<std::uint32_t, 624> state_{};
-  std::size_t used_ = 624;
+  std::mt19937 engine_;
 };
 
 }  // namespace routesim::workloads
