@@ -68,6 +68,8 @@ inline void add_block(State& state, const char* block) {
 
 }  // namespace md5_detail
 
+/// Our own for the reasons that stand at Sha256; a ring hashes when its servers change, and once
+/// per request.
 inline Md5Number md5(std::string_view bytes) {
   std::string padded(bytes);
   padded += '\x80';
