@@ -1,7 +1,5 @@
 #include "base/text.h"
 
-#include <cstdint>
-
 namespace routesim {
 
 namespace {
@@ -18,27 +16,20 @@ std::size_t directing_length(std::string_view text, std::size_t i) {
   const std::string_view start = text.substr(i, 2);
   if (i + 2 >= text.size() || (start != "\xE2\x80" && start != "\xE2\x81")) return 0;
   const auto last = static_cast<unsigned char>(text[i + 2]);
-  const bool directs =
-      start == "\xE2\x81" ? last >= 0xA6 && last <= 0xA9
-                          : last == 0x8E || last == 0x8F || (last >= 0xA8 && last <= 0xAE);
+  const bool directs = start == "\xE2\x81"
+                           ? last >= 0xA6 && last <= 0xA9
+                           : last == 0x8E || last == 0x8F || (last >= 0xA8 && last <= 0xAE);
   return directs ? 3 : 0;
 }
 
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 }  // namespace
 
 std::string escaped(std::string_view text, std::string_view keep) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::string out;
   out.reserve(text.size());
   std::size_t directed = 0;  // The end of the last character that directs the line.
@@ -56,9 +47,7 @@ std::string escaped(std::string_view text, std::string_view keep) {
     } else if (c == '\t') {
       out += "\\t";
     } else {
-      out += "\\x";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 0xFU];
+      out += "\\x" + hex_digits(byte, 2);
     }
   }
   return out;
@@ -151,12 +140,44 @@ std::string encode_base64(std::string_view bytes) {
   return out;
 }
 
+int hex_value(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+std::string hex_digits(std::uint64_t number, std::size_t count) {
+  std::string out(count, '0');
+  for (std::size_t i = count; i-- > 0; number >>= 4U) out[i] = "0123456789abcdef"[number & 0xFU];
+  return out;
+}
+
+std::string encode_hex(std::span<const std::uint8_t> bytes) {
+  std::string out;
+  for (const std::uint8_t byte : bytes) out += hex_digits(byte, 2);
+  return out;
+}
+
+std::string percent_encoded(std::string_view text, std::string_view keep) {
+  std::string out;
+  for (const char c : text) {
+    if (keep.find(c) != std::string_view::npos) {
+      out += c;
+      continue;
+    }
+    out += '%';
+    for (const char digit : hex_digits(static_cast<unsigned char>(c), 2))
+      out += static_cast<char>(digit >= 'a' ? digit - 'a' + 'A' : digit);
+  }
+  return out;
+}
+
 std::optional<std::string> decode_hex(std::string_view text) {
   if (text.size() % 2 != 0) return std::nullopt;
   std::string out;
   for (std::size_t i = 0; i < text.size(); i += 2) {
-    const int high = hex_digit(text[i]);
-    const int low = hex_digit(text[i + 1]);
+    const int high = hex_value(text[i]);
+    const int low = hex_value(text[i + 1]);
     if (high < 0 || low < 0) return std::nullopt;
     out.push_back(static_cast<char>(high * 16 + low));
   }

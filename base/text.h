@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,6 +37,14 @@ std::optional<std::string> decode_base64(std::string_view text);
 std::string encode_base64(std::string_view bytes);
 /// Bytes of hexadecimal digits; nothing for other text.
 std::optional<std::string> decode_hex(std::string_view text);
+/// Two lower-case digits for each byte.
+std::string encode_hex(std::span<const std::uint8_t> bytes);
+/// The last `count` hexadecimal digits of a number, in lower case.
+std::string hex_digits(std::uint64_t number, std::size_t count = 16);
+/// The value of a hexadecimal digit of either case, or -1.
+int hex_value(char digit);
+/// RFC 3986: bytes that `keep` lacks as `%2F`.
+std::string percent_encoded(std::string_view text, std::string_view keep);
 
 /// Control characters escaped (a config file must not be able to drive the terminal), line breaks
 /// as `\n`, cut with `...` after `max_bytes`, never inside a UTF-8 character.

@@ -143,12 +143,6 @@ std::uint64_t blake3_64(std::string_view bytes) {
   return root[0] | (std::uint64_t{root[1]} << 32);
 }
 
-std::string hex(std::uint64_t number) {
-  std::string digits(16, '0');
-  for (std::size_t i = 16; i-- > 0; number >>= 4) digits[i] = "0123456789abcdef"[number & 15];
-  return digits;
-}
-
 std::uint64_t xxh3_64(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::uint64_t murmur_hash_64a(std::string_view bytes, std::uint64_t seed) {

@@ -2,13 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace routesim::policies {
-
-/// 16 digits.
-std::string hex(std::uint64_t number);
 
 /// The first 8 bytes of BLAKE3, little-endian.
 std::uint64_t blake3_64(std::string_view bytes);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "policies/balancers/hashes.h"
 #include "policies/balancers/smg_policies.h"
 #include "policies/balancers/text_name.h"
@@ -134,7 +135,7 @@ class PrefixHashLeg final : public LegPolicy {
           std::max(most, mean + static_cast<double>(settings_.prefix_hash_balance_abs_threshold));
     std::optional<std::uint32_t> first;
     for (const std::string& key : keys_) {
-      const std::uint32_t owner = ring_.find(leg, hex(xxh3_64(key)));
+      const std::uint32_t owner = ring_.find(leg, hex_digits(xxh3_64(key)));
       if (total == 0 || leg.load(owner) <= most) return owner;
       if (!first) first = owner;
     }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/rng.h"
-#include "policies/balancers/hashes.h"
+#include "base/text.h"
 #include "policies/balancers/prompt_text.h"
 
 namespace routesim::policies {
@@ -35,7 +35,7 @@ inline std::string text_name(const PromptText& text, std::int64_t characters = 1
     hash = mix64(mix64(mix64(hash, r.content), static_cast<std::uint64_t>(r.offset)),
                  static_cast<std::uint64_t>(length));
   }
-  return real ? name : "simulated " + hex(hash) + std::string(100, '.');
+  return real ? name : "simulated " + hex_digits(hash) + std::string(100, '.');
 }
 
 }  // namespace routesim::policies

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "policies/balancers/hashes.h"
 #include "policies/balancers/legs.h"
 #include "policies/balancers/tenant_tree.h"
@@ -32,7 +33,7 @@ std::string hash_key(const BalancerRequest& request) {
     return std::string("header:").append(header.name).append(":").append(header.value);
   if (!request.user.empty()) return std::string("user:").append(request.user);
   const std::string text = text_name(request.text);
-  return text.size() > 100 ? "request_hash:" + hex(fbi_hash(text)) : "request:" + text;
+  return text.size() > 100 ? "request_hash:" + hex_digits(fbi_hash(text)) : "request:" + text;
 }
 
 // Outside P/D the router sees a completion's prompt, or of a chat the session in its

@@ -13,6 +13,7 @@
 
 #include "base/describe.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "policies/build_context.h"
 #include "policies/index/block_keys.h"
 #include "policies/plugins.h"
@@ -44,11 +45,8 @@ inline double request_spread(std::string_view request_id) {
 /// on RequestView::id stand for it here.
 inline std::string request_id_text(const RequestView& request) {
   if (const auto id = request.header("x-request-id"); id && !id->empty()) return std::string(*id);
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (std::uint64_t bits = mix64(request.id), i = 0; i < 16; ++i, bits >>= 4)
-    text += kDigits[bits & 15];
-  return text;
+  const std::string text = hex_digits(mix64(request.id));
+  return {text.rbegin(), text.rend()};
 }
 
 /// An endpoint that holds some of the prompt.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/diagnostic.h"
 
 namespace routesim {
@@ -34,6 +36,24 @@ TEST(Text, ALongTextKeepsItsBeginAndItsEnd) {
     EXPECT_EQ(gap % 2, 0U);
     EXPECT_EQ((half.size() - gap - 7) % 2, 0U);
   }
+}
+
+TEST(Text, HexadecimalDigits) {
+  EXPECT_EQ(hex_digits(0x0123456789abcdef), "0123456789abcdef");
+  EXPECT_EQ(hex_digits(0), "0000000000000000");
+  EXPECT_EQ(hex_digits(0x1ff, 2), "ff");
+  EXPECT_EQ(encode_hex({}), "");
+  const std::array<std::uint8_t, 3> bytes = {0x00, 0x7f, 0xa5};
+  EXPECT_EQ(encode_hex(bytes), "007fa5");
+  EXPECT_EQ(decode_hex("007Fa5"), "\0\x7f\xa5"s);
+  EXPECT_EQ(decode_hex("0"), std::nullopt);
+  EXPECT_EQ(decode_hex("0g"), std::nullopt);
+  for (const char c : "/:@G`g"s) EXPECT_EQ(hex_value(c), -1) << c;  // Neighbours of the digits.
+}
+
+TEST(Text, PercentEncoding) {
+  EXPECT_EQ(percent_encoded("a/b \xC3\xA9", "ab"), "a%2Fb%20%C3%A9");
+  EXPECT_EQ(percent_encoded("", "ab"), "");
 }
 
 TEST(Text, ADiagnosticIsSafeAndShort) {

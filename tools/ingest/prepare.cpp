@@ -370,15 +370,6 @@ std::string resolved_json(const LoadedVariant& variant) {
 
 namespace {
 
-std::string hex_text(policies::Sha256& sha) {
-  std::string text;
-  for (const std::uint8_t byte : sha.finish()) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 0xFU];
-  }
-  return text;
-}
-
 /// The contents of a document of up to 32 KiB, else its SHA-256.
 ConfigNode::Ptr contents_of(const std::string& path) {
   constexpr std::size_t kMostBytes = 32 * 1024;
@@ -392,7 +383,8 @@ ConfigNode::Ptr contents_of(const std::string& path) {
       return root;
   policies::Sha256 sha;
   sha.update(text.data(), text.size());
-  return ConfigNode::make_scalar("sha256:" + hex_text(sha), ConfigNode::Style::kUntyped, where);
+  return ConfigNode::make_scalar("sha256:" + encode_hex(sha.finish()), ConfigNode::Style::kUntyped,
+                                 where);
 }
 
 }  // namespace
@@ -436,7 +428,7 @@ std::string scenario_hash(const LoadedScenario& scenario) {
     if (const Document* document = document_of(load))
       add_file("workload." + std::string(load_key(load)), document->path);
   }
-  return hex_text(sha);
+  return encode_hex(sha.finish());
 }
 
 std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {

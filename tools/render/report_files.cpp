@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.h"
 #include "policies/index/sha256.h"
 #include "tools/results/described_json.h"
 #include "tools/results/result_record.h"
@@ -123,43 +124,27 @@ FolderFile stage_file(const Report& report, const VariantReport& variant, const 
 }
 
 constexpr std::size_t kMostBytes = 150;  ///< File systems allow 255, with room for a suffix.
-constexpr std::string_view kUpper = "0123456789ABCDEF";
-constexpr std::string_view kLower = "0123456789abcdef";
-
-bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
-
-void append_hex(std::string& out, unsigned byte, std::string_view digits) {
-  out += digits[byte >> 4U];
-  out += digits[byte & 0xFU];
-}
+constexpr std::string_view kCapitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 std::string encoded(const std::string& name, bool escape_capitals) {
   if (name.empty()) return "%";
-  std::string out;
-  for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-                       (c == '.' && !out.empty()) || (is_capital(c) && !escape_capitals);
-    if (plain) {
-      out += c;
-    } else {
-      out += '%';
-      append_hex(out, static_cast<unsigned char>(c), kUpper);
-    }
-  }
+  std::string keep = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+  if (!escape_capitals) keep += kCapitals;
+  // No file is hidden: a first dot is escaped.
+  std::string out = percent_encoded(name.substr(0, 1), keep);
+  out += percent_encoded(name.substr(1), keep + '.');
   if (out.size() <= kMostBytes) return out;
   policies::Sha256 hash;
   hash.update(name.data(), name.size());
-  const policies::Sha256Digest digest = hash.finish();
   // No other name has %~ in it.
   out.resize(kMostBytes - 2 - 2 * 8);
   out += "%~";
-  for (std::size_t i = 0; i < 8; ++i) append_hex(out, digest[i], kLower);
-  return out;
+  return out + encode_hex(hash.finish()).substr(0, 16);
 }
 
 std::string lower_case(std::string text) {
   for (char& c : text)
-    if (is_capital(c)) c = static_cast<char>(c - 'A' + 'a');
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
 }
 

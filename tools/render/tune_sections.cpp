@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/render/dot_plot.h"
 #include "tools/render/html_page.h"
 #include "tools/render/json_node.h"
@@ -199,17 +200,10 @@ std::string front_section(const Node& root) {
   return draw(s);
 }
 
-/// Percent-encoded, for a link that needs neither script nor network.
+/// A link that needs neither script nor network.
 std::string data_link(const std::string& text, const std::string& name) {
-  constexpr char kHex[] = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
-      encoded += c;
-    else
-      encoded.append("%").append(1, kHex[byte >> 4U]).append(1, kHex[byte & 15U]);
-  }
+  const std::string encoded =
+      percent_encoded(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
   return "<a download=\"" + html(name) + "\" href=\"data:text/plain;charset=utf-8," + encoded +
          "\">Download " + html(name) + "</a>";
 }

@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "base/scalar_parse.h"
+#include "base/text.h"
 
 namespace routesim::tools {
 
 std::string json_string(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -19,9 +19,7 @@ std::string json_string(std::string_view text) {
     } else if (c == '\t') {
       out += "\\t";
     } else if (byte < 0x20 || byte == 0x7F) {
-      out += "\\u00";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 0xFU];
+      out += "\\u00" + hex_digits(byte, 2);
     } else {
       out += c;
     }

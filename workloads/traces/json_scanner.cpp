@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/text.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -128,11 +129,10 @@ bool JsonScanner::next_element() {
 bool JsonScanner::read_hex4(std::uint32_t& out) {
   out = 0;
   for (int i = 0; i < 4; ++i) {
-    static constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
     const int c = get();
-    const std::size_t digit = c < 0 ? kDigits.npos : kDigits.find(static_cast<char>(c));
-    if (digit == kDigits.npos) return fail("expected four hex digits after \\u");
-    out = out * 16 + static_cast<std::uint32_t>(digit < 16 ? digit : digit - 6);
+    const int digit = c < 0 ? -1 : hex_value(static_cast<char>(c));
+    if (digit < 0) return fail("expected four hex digits after \\u");
+    out = out * 16 + static_cast<std::uint32_t>(digit);
   }
   return true;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "tools/results/json_writer.h"
 #include "tools/study/score/score.h"
 
@@ -68,13 +69,8 @@ class Renderer {
 
   /// Keys are text, because many JSON readers round 64-bit numbers.
   void keys(std::string_view key, std::span<const std::uint64_t> numbers) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
     json_.key(key).begin_array();
-    for (const std::uint64_t n : numbers) {
-      std::string text = "0x";
-      for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[n >> shift & 15];
-      json_.value(text);
-    }
+    for (const std::uint64_t n : numbers) json_.value("0x" + hex_digits(n));
     json_.end_array();
   }
 

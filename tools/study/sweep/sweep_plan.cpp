@@ -1,8 +1,5 @@
 #include "tools/study/sweep/sweep_plan.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -33,7 +30,7 @@ class KeyHash {
     hash_.update(size.data(), size.size());
     hash_.update(part.data(), part.size());
   }
-  std::string finish() { return hex_digits(hash_.finish(), 16); }
+  std::string finish() { return encode_hex(hash_.finish()).substr(0, 32); }
 
  private:
   policies::Sha256 hash_;
@@ -303,10 +300,6 @@ void check_scenario(const SweepPlan& plan, Diagnostics& diagnostics) {
 }
 
 }  // namespace
-
-std::string hex_digits(std::span<const std::uint8_t> digest, std::size_t bytes) {
-  return fmt::format("{:02x}", fmt::join(digest.first(bytes), ""));
-}
 
 SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
   SweepPlan plan;

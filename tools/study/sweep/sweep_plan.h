@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -14,9 +13,6 @@
 #include "tools/study/sweep/sweep_grid.h"
 
 namespace routesim::tools {
-
-/// The first `bytes` of a digest in hexadecimal.
-std::string hex_digits(std::span<const std::uint8_t> digest, std::size_t bytes);
 
 /// A sweep file and the options of the command line.
 struct SweepRequest {

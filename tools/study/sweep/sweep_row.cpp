@@ -32,7 +32,7 @@ constexpr std::size_t kChecksumLength = 16;
 std::string checksum(std::string_view text) {
   policies::Sha256 hash;
   hash.update(text.data(), text.size());
-  return hex_digits(hash.finish(), kChecksumLength / 2);
+  return encode_hex(hash.finish()).substr(0, kChecksumLength);
 }
 
 /// Cuts the checksum off the end of `line`; whether it fits the rest.
@@ -198,8 +198,7 @@ std::optional<StoredRow> parse_row(std::string_view line) {
   row.key = std::string(line.substr(kStart.size(), kKeyLength));
   row.head = line.substr(0, tail);
   row.tail = line.substr(tail);
-  const bool is_hex = row.key.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return row.key.size() == kKeyLength && is_hex ? std::optional(row) : std::nullopt;
+  return row.key.size() == kKeyLength && decode_hex(row.key) ? std::optional(row) : std::nullopt;
 }
 
 int column_of(std::string_view line, std::string_view member) {
