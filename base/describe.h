@@ -122,8 +122,6 @@ class MapAccess {
 class Describer {
  public:
   virtual ~Describer() = default;
-  /// Whether it also wants the keys that only some objects have, as a reader does.
-  virtual bool all_parts() const { return false; }
   virtual void boolean(const Field& f, bool& v) = 0;
   virtual void integer(const Field& f, std::int64_t& v, const IntRange& range) = 0;
   virtual void real(const Field& f, double& v, const RealRange& range) = 0;

@@ -60,7 +60,6 @@ class Reader final : public Describer {
   Reader(ConfigNode::Ptr node, std::string path, const Shared& shared, const Subtree& subtree)
       : node_(std::move(node)), path_(std::move(path)), shared_(shared), subtree_(subtree) {}
 
-  bool all_parts() const override { return true; }
   void boolean(const Field& f, bool& v) override {
     if (const auto child = find(f)) store(f, *child, parse_bool(*child), v);
   }
@@ -161,7 +160,7 @@ class Reader final : public Describer {
     const OwnKeys& own = values.own_keys();
     for (const ConfigNode::Member& member : child->members()) {
       if (own.takes != nullptr && !own.takes(member.key)) continue;
-      if (f.name.empty()) known_.push_back(member.key);
+      if (values.own_keys().takes != nullptr) known_.push_back(member.key);
       values.add(member.key);
       Reader inner(member.value, child_path(path_of(f), member.key), shared_, below(f));
       values.visit(values.size() - 1, inner);

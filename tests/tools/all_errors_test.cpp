@@ -63,6 +63,28 @@ class AllErrors : public testing::FolderTest {
   }
 };
 
+// Keys of the wrong type do not hide what the right ones say.
+TEST_F(AllErrors, OfTrafficClassesAreAllSaid) {
+  const std::string path =
+      write("c.yaml",
+            "name: c\n"
+            "workload:\n"
+            "  groups: {requests: 10, rate: 1}\n"
+            "  classes:\n"
+            "  - {name: '', share: 0.5}\n"
+            "  - {name: a, share: 2, headers: [1]}\n"
+            "  - {name: a, share: 0.1, priority: x}\n"
+            "  - {name: b, share: 0.2, headers: {k: [1]}}\n"
+            "cluster: {pools: [{name: v, accelerator: H100-SXM, model: Qwen3-8B}]}\n");
+  expect_errors(said_by({"check", path}),
+                {"c.yaml:5:12: error: workload.classes[0].name: must not be empty",
+                 "c.yaml:6:22: error: workload.classes[1].share: must be at most 1",
+                 "c.yaml:6:34: error: workload.classes[1].headers: must be a map",
+                 "c.yaml:7:12: error: workload.classes[2].name: is listed twice",
+                 "c.yaml:7:37: error: workload.classes[2].priority: must be a whole number",
+                 "c.yaml:8:36: error: workload.classes[3].headers: every value must be a text"});
+}
+
 TEST_F(AllErrors, TenOfTenClassesShowInOneRound) {
   const std::string path =
       write("s.yaml",

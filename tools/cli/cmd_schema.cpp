@@ -19,7 +19,7 @@
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_flags.h"
 #include "tools/ingest/vllm_serve_yaml.h"
-#include "tools/render/result_schema.h"
+#include "tools/results/result_schema.h"
 #include "tools/study/plan/plan_config.h"
 #include "tools/study/score/score.h"
 #include "tools/study/sweep/sweep_grid.h"

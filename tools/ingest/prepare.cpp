@@ -316,6 +316,7 @@ void check_variant(const LoadedVariant& variant, Diagnostics& diagnostics) {
   sim::Scenario scenario = variant.scenario;
   const sim::ScenarioInputs inputs = open_inputs(variant, scenario, found);
   if (!found.has_errors()) sim::check_names(scenario, inputs, found);
+  workloads::check_traffic_classes(scenario.workload.classes, "workload.classes", found);
   Diagnostics more = variant.provenance.located(found, prefixes());
   check_goals(variant, more);
   (void)load_measured(variant, more);

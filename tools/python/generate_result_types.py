@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SCHEMA = HERE.parent / "render" / "result.schema.json"
+SCHEMA = HERE.parents[1] / "docs" / "reference" / "result.schema.json"
 OUTPUT = HERE / "src" / "routesim" / "result_types.py"
-HEADER = '''"""The types of `RunResult.raw`. Generated from tools/render/result.schema.json by
+HEADER = '''"""The types of `RunResult.raw`. Generated from docs/reference/result.schema.json by
 tools/python/generate_result_types.py. Do not edit."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def type_of(schema: dict[str, Any]) -> str:
         return f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
     if "anyOf" in schema:
         (one,) = [part for part in schema["anyOf"] if part.get("type") != "null"]
-        return f"{type_of(one)} | None"
+        return type_of(one) + (" | None" if len(schema["anyOf"]) > 1 else "")
     kind = schema["type"]
     if isinstance(kind, list):
         (one,) = [k for k in kind if k != "null"]
@@ -60,18 +60,19 @@ def comment(text: str, indent: str) -> list[str]:
 
 def typed_dict(name: str, schema: dict[str, Any]) -> list[str]:
     if "patternProperties" in schema:  # A TypedDict cannot say which keys there may be.
-        return [*comment(schema["description"], "#: "), f"{name} = dict[str, float]"]
+        return [f"{name} = dict[str, float]"]
     fields = {}
     for key, value in schema["properties"].items():
         annotation = type_of(value)
         fields[key] = annotation if key in schema["required"] else f"NotRequired[{annotation}]"
     if any(keyword.iskeyword(key) for key in fields):
-        lines = [*comment(schema["description"], "#: "), f"{name} = TypedDict("]
+        lines = [f"{name} = TypedDict("]
         lines += [f'    "{name}",', "    {"]
         lines += [f"        {json.dumps(key)}: {json.dumps(a)}," for key, a in fields.items()]
         return [*lines, "    },", ")"]
-    lines = [f"class {name}(TypedDict):", '    """' + schema["description"] + '"""', ""]
-    lines[1:2] = comment('"""' + schema["description"] + '"""', "    ")
+    lines = [f"class {name}(TypedDict):"]
+    if "description" in schema:
+        lines += [*comment('"""' + schema["description"] + '"""', "    "), ""]
     for key, annotation in fields.items():
         text = schema["properties"][key].get("description")
         lines += comment(text, "    #: ") if text else []

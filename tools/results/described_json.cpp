@@ -41,12 +41,12 @@ class Writer final : public Describer {
     }
   }
   void map(const Field& f, MapAccess& values) override {
-    if (!f.name.empty()) at(f).begin_object();
+    if (values.own_keys().takes == nullptr) at(f).begin_object();
     for (std::size_t i = 0; i < values.size(); ++i) {
       json_.key(values.key(i));
       values.visit(i, *this);
     }
-    if (!f.name.empty()) json_.end_object();
+    if (values.own_keys().takes == nullptr) json_.end_object();
   }
   void optional(const Field& f, OptionalAccess& value) override {
     if (value.engaged()) {

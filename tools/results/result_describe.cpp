@@ -23,6 +23,13 @@ constexpr std::string_view kByMetric =
 /// A key whose value follows from others: written, and not taken back.
 void derived(Describer& d, const Field& f, double v) { field(d, f, v); }
 
+/// A derived value, or part, that only some objects have.
+template <class T>
+void shown(Describer& d, const Field& f, const T& v, bool is_there) {
+  std::optional<T> copy = is_there ? std::optional<T>(v) : std::nullopt;
+  field(d, f, copy);
+}
+
 void seconds(Describer& d, const Field& f, Duration& v) {
   double s = v.to_seconds();
   field(d, f, s);
@@ -42,12 +49,6 @@ constexpr Field column(std::string_view name, std::string_view doc) {
   f.null = true;
   f.one_line = true;
   return f;
-}
-
-/// A part that only some objects have, keys among the keys of its owner.
-template <class T, class F>
-void part(std::optional<T>& value, const F& describe_it) {
-  if (value) describe_it(*value);
 }
 
 bool is_percentile(std::string_view key) {
@@ -96,15 +97,14 @@ void describe(Describer& d, TierResult& t) {
   field(d, {"pulls_failed", "Pulls that took too long."}, did.pulls_failed);
   field(d, {"pulls_served", "Pulls of others that were sent."}, did.pulls_served);
   field(d, {"pulled_bytes", "Bytes that pulls brought."}, did.pulled_bytes);
-  if (did.disk_lookups + did.disk_writes > 0 || d.all_parts()) {
-    field(d,
-          {"disk_lookups", "Requests that asked files. Absent without files, like the next four."},
-          did.disk_lookups);
-    field(d, {"disk_reads", "Requests that files had chunks for."}, did.disk_reads);
-    field(d, {"disk_read_bytes", "Bytes these brought."}, did.disk_read_bytes);
-    field(d, {"disk_writes", "Requests whose chunks went to files, per step."}, did.disk_writes);
-    field(d, {"disk_wait_s", "Until the chunks are in host memory, or not."}, did.disk_waits);
-  }
+  const bool files = did.disk_lookups + did.disk_writes > 0;
+  shown(d, {"disk_lookups", "Requests that asked files. Absent without files, like the next four."},
+        did.disk_lookups, files);
+  shown(d, {"disk_reads", "Requests that files had chunks for."}, did.disk_reads, files);
+  shown(d, {"disk_read_bytes", "Bytes these brought."}, did.disk_read_bytes, files);
+  shown(d, {"disk_writes", "Requests whose chunks went to files, per step."}, did.disk_writes,
+        files);
+  shown(d, {"disk_wait_s", "Until the chunks are in host memory, or not."}, did.disk_waits, files);
   field(d, {"load_wait_s", "From the pass that begins a load until the engine has it."},
         did.load_waits);
   field(d, {"pull_wait_s", "From the pass that asks until there is nothing to wait for."},
@@ -161,15 +161,12 @@ void describe(Describer& d, RoutingResult& r) {
   field(d, {"disaggregated", "Requests sent through a prefill server."}, r.disaggregated);
   field(d, {"mean_wait_s", "Mean wait in the router's own queue, s. Absent without one."},
         r.mean_wait_s);
-  if (r.mean_wait_s || d.all_parts())
-    field(d, {"max_wait_s", "Longest such wait, s."}, r.longest_wait_s);
+  shown(d, {"max_wait_s", "Longest such wait, s."}, r.longest_wait_s, r.mean_wait_s.has_value());
   field(d, {"gateway", "What the proxy in front of the servers did."}, r.gateway);
-  std::optional<double> regret = r.priced ? std::optional(r.mean_regret_s()) : std::nullopt;
-  field(d,
+  shown(d,
         {"mean_regret_s",
-         "Mean regret of a decision against the omniscient one, client-seconds. "
-         "With --regret."},
-        regret);
+         "Mean regret of a decision against the omniscient one, client-seconds. With --regret."},
+        r.mean_regret_s(), r.priced);
 }
 
 }  // namespace sim

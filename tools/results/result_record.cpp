@@ -183,8 +183,8 @@ StageRecord stage_record(const VariantReport& variant, const StageResult& stage,
   return out;
 }
 
-StageRecord class_record(const VariantReport& variant, const StageResult& requests) {
-  StageRecord out = StageRecord::traffic_class();
+ClassRecord class_record(const VariantReport& variant, const StageResult& requests) {
+  ClassRecord out;
   out.name = requests.info.name;
   LifecycleForm form = lifecycle_form(variant.scenario);
   form.rate_is_count = false;

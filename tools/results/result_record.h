@@ -53,8 +53,8 @@ struct TokensRecord {
   struct Cache {
     std::int64_t cached = 0, uncached = 0;
   };
-  std::optional<double> mean, min, max;  ///< Of the successes, where there is one.
-  Named<double> percentiles;
+  std::optional<double> mean{}, min{}, max{};  ///< Of the successes, where there is one.
+  Named<double> percentiles{};
   std::int64_t total = 0;
   std::optional<Cache> cache;  ///< Of prompts.
 };
@@ -71,7 +71,7 @@ struct SuccessesRecord {
   LatencyRecord latency;
   ThroughputRecord throughput;
   std::optional<SamplesRecord> prompt_len, output_len;
-  TokensRecord prompt_tokens, output_tokens;
+  TokensRecord prompt_tokens{.cache = TokensRecord::Cache()}, output_tokens;
   std::optional<ToolGoodputRecord> goodput;
 };
 
@@ -134,6 +134,11 @@ struct StageRecord {
   static StageRecord traffic_class();
 };
 
+/// The requests of one traffic class.
+struct ClassRecord : StageRecord {
+  ClassRecord() : StageRecord(traffic_class()) {}
+};
+
 /// What the step times of a variant rest on.
 struct TrustRecord {
   struct Pool {
@@ -187,7 +192,7 @@ struct VariantRecord {
   std::optional<Named<double>> goodput_goals;  ///< Seconds.
   std::vector<StageRecord> stages;
   StageRecord summary = StageRecord::whole_run();
-  std::optional<std::vector<StageRecord>> classes;
+  std::optional<std::vector<ClassRecord>> classes;
   sim::RoutingResult routing;
   std::optional<sim::TierResult> kv_tiers;
   std::vector<sim::ReplicaResult> replicas;

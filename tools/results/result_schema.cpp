@@ -1,0 +1,215 @@
+#include "tools/results/result_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "tools/results/described_json.h"
+#include "tools/results/result_record.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using tree::Node;
+
+/// A value's part of the schema.
+struct Type {
+  Node node;
+  bool is_reference = false;  ///< Of a definition.
+};
+
+std::string json_of(const Node& node) {
+  JsonWriter json(0);
+  write_tree(json, *node);
+  return json.str();
+}
+
+/// The node with one more member, in front.
+Node with(std::string_view key, Node value, const Node& node) {
+  std::vector<ConfigNode::Member> members = {
+      {.key = std::string(key), .key_where = {}, .value = std::move(value)}};
+  members.insert(members.end(), node->members().begin(), node->members().end());
+  return ConfigNode::make_map(std::move(members), {});
+}
+
+Type plain(const char* type, bool null) {
+  return {.node = tree::map({{"type", null ? tree::list({tree::text(type), tree::text("null")})
+                                           : tree::text(type)}})};
+}
+
+Type or_null(const Type& type) {
+  const ConfigNode* const name = type.node->child("type");
+  if (type.node->members().size() == 1 && name != nullptr && name->is_scalar())
+    return plain(name->text().c_str(), true);
+  return {.node = tree::map({{"anyOf", tree::list({type.node, plain("null", false).node})}})};
+}
+
+/// The kinds of objects met so far; each is defined once, under the first name. A name that is
+/// taken follows the owner's.
+class Definitions {
+ public:
+  Type reference(const std::string& owner, const std::string& name, const Node& object) {
+    const std::string json = json_of(object);
+    auto found = std::ranges::find(items_, json, &Item::json);
+    if (found == items_.end()) {
+      const bool taken = std::ranges::find(items_, name, &Item::name) != items_.end();
+      items_.push_back({.name = taken ? owner + "_" + name : name, .json = json, .node = object});
+      found = items_.end() - 1;
+    }
+    return {.node = tree::map({{"$ref", tree::text("#/definitions/" + found->name)}}),
+            .is_reference = true};
+  }
+  Node node() const {
+    tree::Map map;
+    for (const Item& item : items_) map.emplace_back(item.name, item.node);
+    return tree::map(std::move(map));
+  }
+
+ private:
+  struct Item {
+    std::string name, json;
+    Node node;
+  };
+  std::vector<Item> items_;
+};
+
+/// Kinds that stand under many keys, by the key where they are met first.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kKinds = {
+    {{"schedule_delay", "distribution"},
+     {"kv_cache_usage", "usage"},
+     {"disk_wait_s", "waits"},
+     {"as_is", "band_side"},
+     {"classes", "traffic_class"}}};
+
+/// The name of what stands under a key; `stages` has a stage in each of its places.
+std::string kind_of(std::string_view name, bool is_many) {
+  for (const auto& [key, kind] : kKinds)
+    if (name == key) return std::string(kind);
+  if (!is_many) return std::string(name);
+  if (name == "series" || !name.ends_with('s')) return std::string(name);
+  name.remove_suffix(name.ends_with("sses") ? 2 : 1);
+  return std::string(name);
+}
+
+/// Collects the properties of one object, or the type of one unnamed value.
+class Schema final : public Describer {
+ public:
+  Schema(Definitions& definitions, std::string owner, std::string name)
+      : definitions_(definitions), owner_(std::move(owner)), name_(std::move(name)) {}
+
+  void boolean(const Field& f, bool&) override { add(f, plain("boolean", f.null)); }
+  void integer(const Field& f, std::int64_t&, const IntRange&) override {
+    add(f, plain("integer", f.null));
+  }
+  void real(const Field& f, double&, const RealRange&) override { add(f, plain("number", f.null)); }
+  void text(const Field& f, std::string&) override { add(f, plain("string", f.null)); }
+  void duration(const Field& f, Duration&, const DurationRange&) override {
+    add(f, plain("string", f.null));
+  }
+  void choice(const Field& f, std::size_t&, std::span<const std::string_view> names) override {
+    std::vector<Node> values;
+    for (const std::string_view name : names) values.push_back(tree::text(std::string(name)));
+    add(f, {.node = tree::map({{"type", tree::text("string")}, {"enum", tree::list(values)}})});
+  }
+  void document(const Field& f, Document&) override { add(f, plain("object", false), false); }
+  void object(const Field& f, const std::function<void(Describer&)>& members) override {
+    Schema inner = inside(f, false);
+    members(inner);
+    add(f, definitions_.reference(inner.owner_, inner.name_, inner.object_node()));
+  }
+  void list(const Field& f, ListAccess& items) override {
+    items.resize(1);
+    Schema element = inside(f, true);
+    items.visit(0, element);
+    const ConfigNode* const type = element.type_.node->child("type");
+    const bool null = f.null && type != nullptr && type->text() == "number";
+    add(f,
+        {.node = tree::map({{"type", tree::text("array")},
+                            {"items", null ? plain("number", true).node : element.type_.node}})});
+  }
+  void optional(const Field& f, OptionalAccess& value) override {
+    value.engage(true);
+    Schema inner = inside(f, false);
+    value.visit(inner);
+    add(f, f.null ? or_null(inner.type_) : inner.type_, f.null);
+  }
+  void map(const Field& f, MapAccess& values) override {
+    values.add("");
+    Schema element = inside(f, true);
+    values.visit(0, element);
+    const Type value = f.null ? or_null(element.type_) : element.type_;
+    if (values.own_keys().takes != nullptr)
+      pattern_ = tree::map({{std::string(values.own_keys().pattern), with_doc(value, f.doc)}});
+    else
+      add(f, {.node = tree::map(
+                  {{"type", tree::text("object")}, {"additionalProperties", value.node}})});
+  }
+
+  /// The object with what was collected.
+  Node object_node() const {
+    tree::Map map = {{"type", tree::text("object")},
+                     {"additionalProperties", tree::boolean(false)},
+                     {"required", tree::list(required_)},
+                     {"properties", tree::map(properties_)}};
+    if (pattern_ != nullptr) map.emplace_back("patternProperties", pattern_);
+    return tree::map(std::move(map));
+  }
+
+ private:
+  /// A visitor of what stands in a list, a map or an optional.
+  Schema inside(const Field& f, bool is_many) const {
+    if (f.name.empty()) return {definitions_, owner_, name_};
+    return {definitions_, name_, kind_of(f.name, is_many)};
+  }
+  /// In draft-07 what stands beside a reference does not count.
+  static Node with_doc(const Type& type, std::string_view doc) {
+    if (doc.empty()) return type.node;
+    if (type.is_reference)
+      return tree::map(
+          {{"description", tree::text(std::string(doc))}, {"anyOf", tree::list({type.node})}});
+    return with("description", tree::text(std::string(doc)), type.node);
+  }
+  void add(const Field& f, const Type& type, bool is_required = true) {
+    if (f.name.empty()) {
+      type_ = type;
+      return;
+    }
+    properties_.emplace_back(std::string(f.name), with_doc(type, f.doc));
+    if (is_required) required_.push_back(tree::text(std::string(f.name)));
+  }
+
+  Definitions& definitions_;
+  std::string owner_, name_;
+  tree::Map properties_;
+  std::vector<Node> required_;
+  Node pattern_;
+  Type type_;
+};
+
+}  // namespace
+
+std::string result_schema() {
+  Definitions definitions;
+  Schema root(definitions, "", "result");
+  RunRecord record;
+  describe(root, record);
+  std::vector<ConfigNode::Member> members =
+      tree::map(
+          {{"$schema", tree::text("http://json-schema.org/draft-07/schema#")},
+           {"title", tree::text("routesim result")},
+           {"description",
+            tree::text("What `routesim run --output json` prints. Times are in seconds, rates "
+                       "per second, shares from 0 to 1, unless a description says otherwise. "
+                       "Keys may be added in later versions; none changes its meaning.")}})
+          ->members();
+  const Node object = root.object_node();
+  members.insert(members.end(), object->members().begin(), object->members().end());
+  members.push_back({.key = "definitions", .key_where = {}, .value = definitions.node()});
+  JsonWriter json;
+  write_tree(json, *ConfigNode::make_map(std::move(members), {}));
+  return json.str() + "\n";
+}
+
+}  // namespace routesim::tools
