@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine/chunk_pool.h"
 #include "sim/live_requests.h"
 #include "sim/servers.h"
+#include "sim/tiers/chunk_pool.h"
 #include "sim/transfers.h"
 
 namespace routesim::sim {

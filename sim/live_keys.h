@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/live_requests.h"
 
 namespace routesim::sim {

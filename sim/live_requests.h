@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policies/index/block_keys.h"
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/observe/observer.h"
 #include "sim/router/route.h"
 #include "workloads/load_generator.h"

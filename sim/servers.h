@@ -12,8 +12,8 @@
 #include "sim/engine/api_server.h"
 #include "sim/engine/endpoints.h"
 #include "sim/engine/front_end.h"
-#include "sim/engine/prompt_keys.h"
 #include "sim/engine/replica.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/plan/resolve.h"
 
 namespace routesim::sim {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "sim/engine/adapter_slots.h"
-#include "sim/engine/engine_config.h"
 #include "sim/engine/step_plan.h"
+#include "sim/rules/engine_config.h"
 
 namespace routesim::sim {
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 
 namespace routesim::sim {
 

@@ -9,13 +9,13 @@
 #include "base/units.h"
 #include "sim/engine/adapter_batch.h"
 #include "sim/engine/decode_set.h"
-#include "sim/engine/engine_config.h"
-#include "sim/engine/kv_tiers.h"
 #include "sim/engine/running_list.h"
-#include "sim/engine/sequence.h"
-#include "sim/engine/sequence_blocks.h"
 #include "sim/engine/step_plan.h"
 #include "sim/engine/waiting_queue.h"
+#include "sim/kv/sequence.h"
+#include "sim/kv/sequence_blocks.h"
+#include "sim/rules/engine_config.h"
+#include "sim/tiers/kv_tiers.h"
 
 namespace routesim::sim {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/divisor.h"
-#include "sim/engine/sequence.h"
 #include "sim/engine/step_plan.h"
+#include "sim/kv/divisor.h"
+#include "sim/kv/sequence.h"
 
 namespace routesim::sim {
 

@@ -8,8 +8,8 @@
 
 #include "base/units.h"
 #include "sim/engine/earliest.h"
-#include "sim/engine/kv_tiers.h"
-#include "sim/engine/sequence_blocks.h"
+#include "sim/kv/sequence_blocks.h"
+#include "sim/tiers/kv_tiers.h"
 
 namespace routesim::sim {
 

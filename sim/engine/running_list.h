@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "sim/engine/engine_config.h"
-#include "sim/engine/sequence.h"
+#include "sim/kv/sequence.h"
+#include "sim/rules/engine_config.h"
 
 namespace routesim::sim {
 

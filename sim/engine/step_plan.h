@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "models/latency_model.h"
-#include "sim/engine/sequence.h"
+#include "sim/kv/sequence.h"
 
 namespace routesim::sim {
 

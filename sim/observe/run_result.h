@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 #include "models/latency_model.h"
-#include "sim/engine/tier_config.h"
+#include "sim/rules/tier_config.h"
 #include "sim/statistics/samples.h"
 #include "workloads/load_generator.h"
 

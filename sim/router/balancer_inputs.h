@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "policies/balancers/balancers.h"
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/plan/resolve.h"
 #include "workloads/request.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/engine/endpoints.h"
-#include "sim/engine/prompt_keys.h"
 #include "sim/engine/replica.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/plan/resolve.h"
 #include "workloads/request.h"
 

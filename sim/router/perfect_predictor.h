@@ -9,8 +9,8 @@
 
 #include "policies/latency_predictor.h"
 #include "sim/engine/endpoints.h"
-#include "sim/engine/prompt_keys.h"
 #include "sim/engine/replica.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/plan/resolve.h"
 
 namespace routesim::sim {

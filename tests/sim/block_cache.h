@@ -1,4 +1,4 @@
-// The KV cache of an engine core block by block, as vLLM's is written: what sim/engine/kv_cache.h
+// The KV cache of an engine core block by block, as vLLM's is written: what sim/kv/kv_cache.h
 // does by runs. Slow and obvious; for comparison only.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/kv_cache.h"
+#include "sim/kv/kv_cache.h"
 
 namespace routesim::sim::testing {
 

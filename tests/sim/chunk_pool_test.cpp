@@ -1,4 +1,4 @@
-#include "sim/engine/chunk_pool.h"
+#include "sim/tiers/chunk_pool.h"
 
 #include <gtest/gtest.h>
 

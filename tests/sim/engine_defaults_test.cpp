@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 
 namespace routesim::sim {
 namespace {

@@ -1,6 +1,6 @@
 // The cache by runs against the cache by blocks: the same hits, evictions and free queue, whatever
 // comes and goes.
-#include "sim/engine/kv_cache.h"
+#include "sim/kv/kv_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // KV blocks in host memory, by hand: steps of 10 ms, blocks of 16 tokens that take 1 ms each over a
 // link of 1 GB/s.
-#include "sim/engine/kv_tiers.h"
+#include "sim/tiers/kv_tiers.h"
 
 #include "tests/sim/sim_fixture.h"
 

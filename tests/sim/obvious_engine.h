@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "models/latency_model.h"
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 #include "tests/sim/obvious_tiers.h"
 #include "tests/sim/obvious_worker_cache.h"
 #include "tests/sim/sim_fixture.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 #include "tests/sim/sim_fixture.h"
 
 namespace routesim::sim::testing {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 #include "tests/sim/obvious_tiers.h"
 
 namespace routesim::sim::testing {

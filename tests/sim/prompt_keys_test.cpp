@@ -1,6 +1,6 @@
 // Keys of prompts: what the router computes equals hashing the tokens, and what is equal in one key
 // space is equal in the other.
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/prompt_keys.h"
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "models/latency_model.h"
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/engine/replica.h"
 #include "sim/network/links.h"
 #include "workloads/prompts.h"

@@ -1,6 +1,6 @@
 // Mooncake's store by hand: steps of 10 ms, blocks of 16 tokens that take 1 ms each over a server's
 // network port.
-#include "sim/engine/store_client.h"
+#include "sim/tiers/store_client.h"
 
 #include "tests/sim/plan_fixture.h"
 

@@ -1,6 +1,6 @@
 // LMCache in an engine's workers, by hand: steps of 10 ms, blocks of 16 tokens that take 1 ms each,
 // chunks of two blocks that cost 0.5 ms more to load and 0.25 ms to store.
-#include "sim/engine/worker_cache.h"
+#include "sim/tiers/worker_cache.h"
 
 #include "tests/sim/sim_fixture.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/prompt_keys.h"
 #include "workloads/prompts.h"
 
 namespace routesim::tools {

@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/divisor.h"
-#include "sim/engine/engine_config.h"
-#include "sim/engine/kv_cache.h"
-#include "sim/engine/sequence.h"
-#include "sim/engine/window_groups.h"
+#include "sim/kv/divisor.h"
+#include "sim/kv/kv_cache.h"
+#include "sim/kv/sequence.h"
+#include "sim/kv/window_groups.h"
+#include "sim/rules/engine_config.h"
 
 namespace routesim::sim {
 

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 
 namespace routesim::sim {
 

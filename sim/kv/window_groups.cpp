@@ -1,4 +1,4 @@
-#include "sim/engine/window_groups.h"
+#include "sim/kv/window_groups.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sim/engine/worker_cache.h"
+#include "sim/tiers/worker_cache.h"
 
 #include <algorithm>
 #include <cmath>

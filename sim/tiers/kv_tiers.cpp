@@ -1,11 +1,11 @@
-#include "sim/engine/kv_tiers.h"
+#include "sim/tiers/kv_tiers.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "sim/engine/store_client.h"
-#include "sim/engine/worker_cache.h"
+#include "sim/tiers/store_client.h"
+#include "sim/tiers/worker_cache.h"
 
 namespace routesim::sim {
 

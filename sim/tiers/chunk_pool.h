@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/kv_cache.h"
+#include "sim/kv/kv_cache.h"
 
 namespace routesim::sim {
 

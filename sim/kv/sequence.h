@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sim/engine/kv_cache.h"
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/kv_cache.h"
+#include "sim/kv/prompt_keys.h"
 
 namespace routesim::sim {
 

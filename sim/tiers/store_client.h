@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/engine/chunk_tier.h"
+#include "sim/tiers/chunk_tier.h"
 
 namespace routesim::sim {
 

@@ -10,7 +10,7 @@
 
 #include "base/describe.h"
 #include "base/units.h"
-#include "sim/engine/tier_config.h"
+#include "sim/rules/tier_config.h"
 
 namespace routesim::sim {
 

@@ -1,8 +1,8 @@
-#include "sim/engine/tier_config.h"
+#include "sim/rules/tier_config.h"
 
 #include <algorithm>
 
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 
 namespace routesim::sim {
 

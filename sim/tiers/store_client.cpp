@@ -1,4 +1,4 @@
-#include "sim/engine/store_client.h"
+#include "sim/tiers/store_client.h"
 
 #include <algorithm>
 #include <utility>

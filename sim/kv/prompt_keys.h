@@ -15,7 +15,7 @@
 
 #include "base/rng.h"
 #include "policies/index/block_keys.h"
-#include "sim/engine/kv_cache.h"
+#include "sim/kv/kv_cache.h"
 #include "workloads/request.h"
 
 namespace routesim::sim {

@@ -1,4 +1,4 @@
-#include "sim/engine/kv_cache.h"
+#include "sim/kv/kv_cache.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "sim/engine/engine_config.h"
+#include "sim/rules/engine_config.h"
 
 #include <algorithm>
 #include <cmath>

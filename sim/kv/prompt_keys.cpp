@@ -1,4 +1,4 @@
-#include "sim/engine/prompt_keys.h"
+#include "sim/kv/prompt_keys.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/chunk_pool.h"
-#include "sim/engine/kv_cache.h"
-#include "sim/engine/sequence.h"
-#include "sim/engine/tier_config.h"
+#include "sim/kv/kv_cache.h"
+#include "sim/kv/sequence.h"
+#include "sim/rules/tier_config.h"
+#include "sim/tiers/chunk_pool.h"
 
 namespace routesim::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/engine/sequence_blocks.h"
+#include "sim/kv/sequence_blocks.h"
 
 #include <algorithm>
 

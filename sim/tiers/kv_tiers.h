@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/chunk_tier.h"
-#include "sim/engine/engine_config.h"
-#include "sim/engine/kv_cache.h"
-#include "sim/engine/sequence.h"
+#include "sim/kv/kv_cache.h"
+#include "sim/kv/sequence.h"
+#include "sim/rules/engine_config.h"
+#include "sim/tiers/chunk_tier.h"
 
 namespace routesim::sim {
 
