@@ -145,7 +145,7 @@ void KvDisks::tell_written(std::uint32_t endpoint, Job& job, SimTime now) {
   const EndpointHome& at = servers_.endpoints()[endpoint];
   Replica& replica = servers_.replica(at.replica);
   replica.advance_to(now);
-  replica.tell_pull(at.rank, Replica::PullNews::kDropped, *written_.back(), now);
+  replica.tell_pull(at.rank, PullNews::kDropped, *written_.back(), now);
   flow_.after_touch(at.replica, now);
 }
 

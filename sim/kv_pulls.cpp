@@ -18,10 +18,9 @@ constexpr Duration kLongestPull = Duration::seconds(30);
 
 }  // namespace
 
-KvPulls::KvPulls(const LiveRequests& live, Servers& servers, Transfers& transfers, KvDisks& disks,
-                 EventQueue& queue, RequestFlow& flow)
-    : live_(live),
-      servers_(servers),
+KvPulls::KvPulls(Servers& servers, Transfers& transfers, KvDisks& disks, EventQueue& queue,
+                 RequestFlow& flow)
+    : servers_(servers),
       transfers_(transfers),
       disks_(disks),
       queue_(queue),
@@ -38,7 +37,7 @@ void KvPulls::send(std::uint32_t replica, SimTime now) {
     on_message(first_endpoint_[replica] + static_cast<std::uint32_t>(m.rank), m.message, now);
 }
 
-void KvPulls::book(Running& r, Replica::PullNews news, bool to_asker, SimTime at) {
+void KvPulls::book(Running& r, PullNews news, bool to_asker, SimTime at) {
   r.next = news;
   r.to_asker = to_asker;
   queue_.push(at, EventKind::kPullStep, r.pull->id);
@@ -54,12 +53,12 @@ void KvPulls::begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTim
   if (r.pull->disk) {
     // A thread looks while the step runs (v1/kv_offload/tiering/async_lookup.py).
     r.pull->found = disks_.find(endpoint, *r.pull);
-    book(r, Replica::PullNews::kAnswered, true, now + kMessage);
+    book(r, PullNews::kAnswered, true, now + kMessage);
     return;
   }
-  r.has = live_[r.pull->handle].route.pull_source->value();
+  r.has = r.pull->source;
   queue_.push(now + kLongestPull, EventKind::kPullStep, id, 1);
-  book(r, Replica::PullNews::kAsked, false, now + kMessage);
+  book(r, PullNews::kAsked, false, now + kMessage);
 }
 
 void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime now) {
@@ -79,14 +78,14 @@ void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime n
       break;
     case PullMessage::Kind::kAnswer:
       if (r.pull->found == kAskAgain && now - r.begin < kLongestAnswer) {
-        book(r, Replica::PullNews::kAsked, false, now + kAskAgainAfter);
+        book(r, PullNews::kAsked, false, now + kAskAgainAfter);
         break;
       }
       r.pull->found = std::max<std::int64_t>(r.pull->found, 0);
-      book(r, Replica::PullNews::kAnswered, true, now + kMessage);
+      book(r, PullNews::kAnswered, true, now + kMessage);
       break;
     case PullMessage::Kind::kFetch:
-      book(r, Replica::PullNews::kFetch, false, now + kMessage);
+      book(r, PullNews::kFetch, false, now + kMessage);
       break;
     case PullMessage::Kind::kSend:
       r.sent = now;
@@ -94,10 +93,10 @@ void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime n
                        transfers_.between_hosts(r.has, r.asks), r.pull->bytes, now);
       break;
     case PullMessage::Kind::kDone:
-      book(r, Replica::PullNews::kArrived, true, now + kMessage);
+      book(r, PullNews::kArrived, true, now + kMessage);
       break;
     case PullMessage::Kind::kDrop:
-      book(r, Replica::PullNews::kDropped, false, now + kMessage);
+      book(r, PullNews::kDropped, false, now + kMessage);
       break;
   }
 }
@@ -110,17 +109,17 @@ void KvPulls::on_transferred(std::uint64_t id, SimTime now) {
                 .begin = r.sent,
                 .end = now,
                 .bytes = r.pull->bytes});
-  tell(r.has, Replica::PullNews::kSent, *r.pull, now);
+  tell(r.has, PullNews::kSent, *r.pull, now);
 }
 
 void KvPulls::on_read(std::uint32_t pull, SimTime now) {
   Running& r = running_.at(pull);
   r.over = true;
   r.pull->chunks = {};
-  tell(r.asks, Replica::PullNews::kArrived, *r.pull, now);
+  tell(r.asks, PullNews::kArrived, *r.pull, now);
 }
 
-void KvPulls::tell(std::uint32_t endpoint, Replica::PullNews news, KvPull& pull, SimTime now) {
+void KvPulls::tell(std::uint32_t endpoint, PullNews news, KvPull& pull, SimTime now) {
   const EndpointHome& at = servers_.endpoints()[endpoint];
   servers_.replica(at.replica).advance_to(now);
   servers_.replica(at.replica).tell_pull(at.rank, news, pull, now);
@@ -134,13 +133,13 @@ void KvPulls::step(std::uint32_t id, bool deadline, SimTime now) {
   if (deadline) {
     r.over = true;
     transfers_.cancel(Transfers::Kind::kTierPull, id, now);
-    tell(r.has, Replica::PullNews::kDropped, *r.pull, now);
-    tell(r.asks, Replica::PullNews::kFailed, *r.pull, now);
+    tell(r.has, PullNews::kDropped, *r.pull, now);
+    tell(r.asks, PullNews::kFailed, *r.pull, now);
     return;
   }
-  const Replica::PullNews news = r.next;
-  if (news == Replica::PullNews::kArrived || news == Replica::PullNews::kDropped) r.over = true;
-  if (news == Replica::PullNews::kAnswered && r.pull->found == 0) {
+  const PullNews news = r.next;
+  if (news == PullNews::kArrived || news == PullNews::kDropped) r.over = true;
+  if (news == PullNews::kAnswered && r.pull->found == 0) {
     r.over = true;
     r.pull->chunks = {};
   }

@@ -22,8 +22,8 @@ namespace routesim::sim {
 class KvPulls final : public TransferOwner, public DiskReader {
  public:
   /// All arguments outlive this.
-  KvPulls(const LiveRequests& live, Servers& servers, Transfers& transfers, KvDisks& disks,
-          EventQueue& queue, RequestFlow& flow);
+  KvPulls(Servers& servers, Transfers& transfers, KvDisks& disks, EventQueue& queue,
+          RequestFlow& flow);
 
   /// Sends the messages of a replica.
   void send(std::uint32_t replica, SimTime now);
@@ -35,18 +35,17 @@ class KvPulls final : public TransferOwner, public DiskReader {
  private:
   struct Running {
     std::unique_ptr<KvPull> pull;
-    std::uint32_t asks = 0, has = 0;  ///< Endpoints.
-    SimTime begin, sent;              ///< Of the pull, and of the bytes it moves.
-    Replica::PullNews next = Replica::PullNews::kAsked;  ///< What arrives next,
-    bool to_asker = false;                               ///< and at which side.
+    std::uint32_t asks = 0, has = 0;   ///< Endpoints.
+    SimTime begin, sent;               ///< Of the pull, and of the bytes it moves.
+    PullNews next = PullNews::kAsked;  ///< What arrives next,
+    bool to_asker = false;             ///< and at which side.
     bool over = false;
   };
   void begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTime now);
   void on_message(std::uint32_t endpoint, PullMessage& message, SimTime now);
-  void book(Running& r, Replica::PullNews news, bool to_asker, SimTime at);
-  void tell(std::uint32_t endpoint, Replica::PullNews news, KvPull& pull, SimTime now);
+  void book(Running& r, PullNews news, bool to_asker, SimTime at);
+  void tell(std::uint32_t endpoint, PullNews news, KvPull& pull, SimTime now);
 
-  const LiveRequests& live_;
   Servers& servers_;
   Transfers& transfers_;
   KvDisks& disks_;

@@ -159,7 +159,7 @@ TierResult RunRecorder::tier_result(std::uint32_t endpoint, const LinkUse& links
   const BatchScheduler& s = servers_.replica(at.replica).scheduler(at.rank);
   const KvTiers& tiers = s.tiers();
   LinkUse use = links;
-  if (tiers.copies_in_steps()) {
+  if (tiers.rules().copies_in_steps) {
     const double most = s.rules().tiers.link_bytes_per_s * std::max(1e-9, result_.end.to_seconds());
     use.to_gpus = tiers.counters().loaded_bytes / most;
     use.to_host = tiers.counters().stored_bytes / most;
@@ -167,7 +167,7 @@ TierResult RunRecorder::tier_result(std::uint32_t endpoint, const LinkUse& links
   return {.hbm_query_tokens = s.counters().prefix_query_tokens,
           .hbm_hit_tokens = s.counters().prefix_hit_tokens,
           .did = tiers.counters(),
-          .capacity_bytes = static_cast<double>(tiers.capacity_chunks()) * tiers.chunk_bytes(),
+          .capacity_bytes = static_cast<double>(tiers.capacity()) * tiers.chunk_bytes(),
           .used_bytes = static_cast<double>(tiers.chunks()) * tiers.chunk_bytes(),
           .links = use};
 }

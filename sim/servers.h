@@ -15,6 +15,7 @@
 #include "sim/engine/replica.h"
 #include "sim/kv/prompt_keys.h"
 #include "sim/plan/resolve.h"
+#include "sim/tiers/chunk_pool.h"
 
 namespace routesim::sim {
 

@@ -64,7 +64,7 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   moves_.over->set_owner(Transfers::Kind::kTierCopy, *moves_.copies);
   moves_.disks.emplace(plan, *servers_, *moves_.over, flow);
   moves_.over->set_owner(Transfers::Kind::kDisk, *moves_.disks);
-  moves_.pulls.emplace(live_, *servers_, *moves_.over, *moves_.disks, queue_, flow);
+  moves_.pulls.emplace(*servers_, *moves_.over, *moves_.disks, queue_, flow);
   moves_.disks->set_reader(*moves_.pulls);
   moves_.over->set_owner(Transfers::Kind::kTierPull, *moves_.pulls);
   at_router_.by_balancer.emplace(*router_, live_, queue_, flow);
@@ -383,8 +383,9 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
   }
   const std::optional<EndpointId>& source = live.route.pull_source;
   const bool computes = live.leg == Leg::kPrefill || !live.route.prefill;
-  r.pulls = computes && source && *source != target && servers_->can_pull(*source) &&
-            servers_->can_pull(target);
+  if (computes && source && *source != target && servers_->can_pull(*source) &&
+      servers_->can_pull(target))
+    r.pull_source = source->value();
   servers_->count_request(target);
   const EndpointHome& at = servers_->home(target);
   r.keys = &live.keys->of(servers_->pool(at).rules.block_size);

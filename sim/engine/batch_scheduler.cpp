@@ -15,10 +15,11 @@ BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference, ChunkPo
       rules_(rules),
       mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 ? PassMode::kWalkAll
                                                                         : PassMode::kSums),
-      tiers_(rules, sequences_, store),
+      tiers_(make_kv_tiers(rules, sequences_, store)),
       waiting_(rules.scheduling_policy, sequences_),
       running_(sequences_),
-      adapters_(rules) {}
+      adapters_(rules),
+      stores_(rules_.tiers, sequences_, blocks_, tiers_.get()) {}
 
 // Unchunked, a prompt (or all but the last token, after a preemption) must fit one step.
 bool BatchScheduler::too_long(const EngineRequest& request) const {
@@ -84,17 +85,15 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       if (awaits && q.streak_pass < in_flight->pass) --in_flight->steady;
       if (q.state == State::kDecode) decodes_.leave_aborted(s);
       blocks_.register_up_to(q, q.computed - (awaits ? 1 : 0));
-      store_answer(s, q.computed - (awaits ? 1 : 0));
+      stores_.store_answer(s, q.computed - (awaits ? 1 : 0));
       if (q.state == State::kPrefill) running_.end_prefill(s);
       running_.remove(s);
     }
   }
-  if (rules_.tiers.keeps_blocks() && !q.tier.settles && KvTiers::unsettled(q)) {
-    keep_for_copies(s);
+  if (stores_.end_request(s, true)) {
+    waiting_.retry_head();  // its place among the running is free, if not its blocks
     return true;
   }
-  q.tier.settles = true;
-  tiers_.settle(q);
   free_blocks(s);
   sequences_.recycle(s);
   return true;
@@ -157,19 +156,16 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
   } else {
     const std::int64_t tokens = q.request.prompt_tokens + q.request.output_tokens - 1;
     blocks_.register_up_to(q, tokens);
-    store_answer(s, tokens);
+    stores_.store_answer(s, tokens);
     running_.remove(s);
   }
-  if (rules_.tiers.keeps_blocks() && KvTiers::unsettled(q) && !q.request.hold_blocks) {
-    keep_for_copies(s);
-    return;
-  }
-  q.tier.settles = true;
-  tiers_.settle(q);
+  const bool keeps = stores_.end_request(s, !q.request.hold_blocks);
   if (q.request.hold_blocks) {
     q.state = State::kHeld;
     ++q.stamp;
     held_.push_back(s);
+  }
+  if (keeps || q.request.hold_blocks) {
     waiting_.retry_head();  // its place among the running is free, if not its blocks
     return;
   }
@@ -177,98 +173,18 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
   sequences_.recycle(s);
 }
 
-// Until v0.20 vLLM keeps the blocks of a request until all it has stored is copied, and looks at
-// that only once the workers have heard that the request is over.
-void BatchScheduler::keep_for_copies(Slot s) {
-  Sequence& q = sequences_[s];
-  q.state = State::kStoring;
-  ++q.stamp;
-  ++stores_.kept;
-  stores_.ended.push_back(sequences_.ref(s));
-  waiting_.retry_head();  // its place among the running is free, if not its blocks
-}
-
 void BatchScheduler::end_request(SequenceRef ended) {
-  Sequence& q = sequences_[ended.slot];
-  ROUTESIM_CHECK(sequences_.current(ended) && q.state == State::kStoring,
-                 "a request ended that keeps nothing for its copies");
-  q.tier.settles = true;
-  tiers_.settle(q);
-  if (q.tier.storing == 0) end_storing(ended.slot);
+  if (stores_.heard_of(ended)) end_storing(ended.slot);
 }
 
 void BatchScheduler::end_storing(Slot s) {
-  --stores_.kept;
+  stores_.give_up_one();
   free_blocks(s);
   sequences_.recycle(s);
 }
 
 void BatchScheduler::copy_done(std::uint32_t copy, SimTime now, std::vector<EngineOutput>& out) {
-  stores_.ready.clear();
-  tiers_.copy_done(copy, stores_.ready);
-  for (const Slot s : stores_.ready) {
-    Sequence& q = sequences_[s];
-    if (q.state == State::kLoading) {
-      q.remote = RemoteKv::kArrived;
-      const Duration wait = now - q.tier.load_begin;
-      tiers_.count_load_wait(wait);
-      out.push_back({.kind = EngineOutputKind::kLoaded,
-                     .handle = q.request.handle,
-                     .value = wait.ns(),
-                     .cached_tokens = std::exchange(q.tier.hit_tokens, 0),
-                     .at = now});
-    } else if (q.state == State::kStoring && q.tier.settles && q.tier.storing == 0) {
-      end_storing(s);
-    }
-  }
-}
-
-// Remembers that a sequence has `tokens` tokens computed with this pass. Answers are stored when
-// they end.
-void BatchScheduler::note_computed(Slot s, std::int64_t tokens) {
-  if (!tiers_.in_use()) return;
-  const std::int64_t prompt = sequences_[s].request.prompt_tokens;
-  stores_.computed.push_back({.slot = s, .tokens = std::min(tokens, prompt)});
-}
-
-// The same for the decode set: prompts that found no room try again in every pass.
-void BatchScheduler::note_behind() {
-  for (const SequenceRef r : stores_.behind) {
-    const Sequence& q = sequences_[r.slot];
-    if (sequences_.current(r) && q.state == State::kDecode)
-      note_computed(r.slot, q.request.prompt_tokens);
-  }
-}
-
-// A sequence leaves the running list with `tokens` tokens computed.
-void BatchScheduler::store_answer(Slot s, std::int64_t tokens) {
-  if (!tiers_.in_use()) return;
-  const std::int64_t blocks = blocks_.whole_count(tokens);
-  tiers_.store_answer(s, blocks_.keys_of(sequences_[s], blocks), blocks);
-}
-
-// Stores what this pass computes, in the order of the running list.
-void BatchScheduler::store_computed(StepPlan& plan) {
-  std::erase_if(stores_.behind, [this](SequenceRef r) { return !sequences_.current(r); });
-  if (stores_.computed.empty()) return;
-  std::sort(stores_.computed.begin(), stores_.computed.end(),
-            [this](const Computed& a, const Computed& b) {
-              return sequences_[a.slot].order < sequences_[b.slot].order;
-            });
-  Slot last = ~Slot{0};
-  for (const Computed& c : stores_.computed) {
-    if (std::exchange(last, c.slot) == c.slot) continue;
-    Sequence& q = sequences_[c.slot];
-    const std::int64_t blocks = blocks_.whole_count(c.tokens);
-    if (blocks / rules_.tiers.chunk_blocks <= q.tier.stored) continue;
-    const std::int64_t known = std::max(blocks, blocks_.whole_count(q.target));
-    const bool stored = tiers_.store(c.slot, blocks_.keys_of(q, known), blocks);
-    std::erase_if(stores_.behind, [&](SequenceRef r) { return r.slot == c.slot; });
-    if (!stored) stores_.behind.push_back(sequences_.ref(c.slot));
-  }
-  stores_.computed.clear();
-  plan.stores = tiers_.close_pass();
-  plan.copying = tiers_.time_in_step(plan.stores);
+  for (const Slot s : stores_.copy_done(copy, now, out)) end_storing(s);
 }
 
 void BatchScheduler::free_blocks(Slot s) {
@@ -304,11 +220,11 @@ bool BatchScheduler::decodes_only() const {
     return false;
   if (running_.size() != decodes_.size()) return false;  // paused or draining
   if (waiting_.any_arrived()) return false;
-  if (!stores_.behind.empty()) return false;
+  if (stores_.any_behind()) return false;
   const bool queued = !waiting_.queue().empty();
   // While copies are under way, a head that is blocked may come to wait for one and let others by.
-  if (queued && tiers_.in_use() && !tiers_.idle()) return false;
-  if (queued && (!waiting_.head_blocked() || tiers_.shared())) return false;
+  if (queued && has_tiers() && !tiers_->idle()) return false;
+  if (queued && (!waiting_.head_blocked() || rules_.tiers.shared_store)) return false;
   return rules_.prefill_schedule_interval <= 1 ||
          (last_release_ == LastRelease::kLeftWaiting) == queued;
 }
@@ -357,7 +273,7 @@ void BatchScheduler::run_decode_passes(std::int64_t passes, std::int64_t blocks)
 
 void BatchScheduler::verify() const {
   blocks_.verify(sequences_.all(), decodes_.verify());
-  tiers_.verify();
+  if (has_tiers()) tiers_->verify();
   ROUTESIM_CHECK(running() <= rules_.max_num_seqs, "more sequences run than max_num_seqs");
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "sim/engine/decode_set.h"
 #include "sim/engine/running_list.h"
 #include "sim/engine/step_plan.h"
+#include "sim/engine/tier_stores.h"
 #include "sim/engine/waiting_queue.h"
 #include "sim/kv/sequence.h"
 #include "sim/kv/sequence_blocks.h"
@@ -64,13 +67,18 @@ class BatchScheduler {
   void end_request(SequenceRef ended);
   /// Requests that finished since the last call and whose blocks are kept for their copies; the
   /// caller clears it.
-  std::vector<SequenceRef>& ended_requests() { return stores_.ended; }
+  std::vector<SequenceRef>& ended_requests() { return stores_.ended(); }
   /// The step of `plan` has ended: what it stores can be copied.
   void submit_stores(const StepPlan& plan) {
-    if (plan.stores >= 0) tiers_.submit(plan.stores);
+    if (plan.stores >= 0) tiers_->end_step(plan.stores);
   }
-  KvTiers& tiers() { return tiers_; }
-  const KvTiers& tiers() const { return tiers_; }
+  /// Its engine keeps KV outside GPU memory: there are tiers().
+  bool has_tiers() const { return tiers_ != nullptr; }
+  KvTiers& tiers() const { return *tiers_; }
+  /// Leading blocks of a prompt that GPU memory, which has `in_gpu` of them, or tiers have.
+  std::int64_t held_blocks(std::span<const BlockKey> keys, std::int64_t in_gpu) const {
+    return has_tiers() ? tiers_->held_blocks(keys, in_gpu) : in_gpu;
+  }
 
   /// One scheduling pass. `in_flight` is the plan scheduled before and not yet processed (async
   /// scheduling), else nullptr.
@@ -87,7 +95,7 @@ class BatchScheduler {
   /// Looks at most `limit` passes ahead.
   Forecast forecast(std::int64_t limit) const;
   /// KV may come from elsewhere, a server or a tier: then any pass can have outputs.
-  bool pulls() const { return load_.pulls || tiers_.in_use(); }
+  bool pulls() const { return load_.pulls || has_tiers(); }
   /// So many of the next `limit` pure-decode passes certainly have nothing to announce: no key
   /// enters or leaves the cache in them.
   std::int64_t passes_without_events(std::int64_t limit) const;
@@ -121,7 +129,7 @@ class BatchScheduler {
   /// Finished prefills whose blocks are kept for their decode leg.
   std::int64_t held() const { return std::ssize(held_); }
   /// Finished requests whose blocks are kept until they are copied to the host.
-  std::int64_t storing() const { return stores_.kept; }
+  std::int64_t storing() const { return stores_.kept(); }
   std::int64_t decoding() const { return decodes_.size(); }
   AdapterGauges adapters() const {
     if (!adapters_.in_use()) return {};
@@ -135,7 +143,7 @@ class BatchScheduler {
   const EngineRules& rules() const { return rules_; }
   void set_sink(BlockEventSink* blocks, TierEventSink* tiers) {
     blocks_.set_sink(blocks);
-    tiers_.set_sink(tiers);
+    if (has_tiers()) tiers_->set_sink(tiers);
   }
   /// The source of answers' keys where one key serves engine and router; null elsewhere.
   void set_answer_keys(SequenceKeySource* keys) { blocks_.set_answer_keys(keys); }
@@ -163,19 +171,6 @@ class BatchScheduler {
   struct LoadSeen {
     bool public_answers = false;  ///< Answers that are announced.
     bool pulls = false;           ///< KV that is pulled from elsewhere.
-  };
-
-  struct Computed {
-    Slot slot;
-    std::int64_t tokens;
-  };
-  /// What goes to the tiers, and keeps blocks until it is there.
-  struct Stores {
-    std::vector<Computed> computed;   ///< Scratch: prefixes that this pass may store.
-    std::vector<SequenceRef> behind;  ///< Those whose last store found no room.
-    std::vector<SequenceRef> ended;   ///< ended_requests().
-    std::int64_t kept = 0;            ///< Finished requests whose blocks are kept for copies.
-    std::vector<Slot> ready;          ///< Scratch of copy_done().
   };
 
   template <class List>
@@ -214,20 +209,14 @@ class BatchScheduler {
   Admission try_admit(Slot s, StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
   Admission start_remote_load(Slot s, std::int64_t hit, SimTime now,
                               std::vector<EngineOutput>& out);
-  Admission start_tier_load(Slot s, std::int64_t hit, const KvTiers::Found& found, SimTime now);
+  Admission start_tier_load(Slot s, std::int64_t hit, const TierFound& found, SimTime now);
   void count_hits(Sequence& q, std::int64_t hit);
   void count_tier_hits(Sequence& q, std::int64_t hit, std::int64_t tokens);
-  void load_in_step(Slot s, std::int64_t hit, const KvTiers::Found& found, SimTime now,
+  void load_in_step(Slot s, std::int64_t hit, const TierFound& found, SimTime now,
                     std::vector<EngineOutput>& out);
   void accept_loaded(Slot s);
   std::int64_t remote_tokens(const Sequence& q) const;
 
-  // Tiers.
-  void note_computed(Slot s, std::int64_t tokens);
-  void note_behind();
-  void store_answer(Slot s, std::int64_t tokens);
-  void store_computed(StepPlan& plan);
-  void keep_for_copies(Slot s);
   void end_storing(Slot s);
   std::int64_t blocks_owed_to_prefills() const;
 
@@ -239,12 +228,12 @@ class BatchScheduler {
   LoadSeen load_;
   Pass pass_;
   SequenceTable sequences_;
-  KvTiers tiers_;
+  std::unique_ptr<KvTiers> tiers_;  ///< Null without.
   WaitingQueue waiting_;
   RunningList running_;
   std::vector<Slot> held_;  ///< Finished prefills whose blocks a decode leg may still read.
   AdapterBatch adapters_;
-  Stores stores_;
+  TierStores stores_;
   std::uint64_t requests_ = 0;  ///< Ever taken.
   std::vector<Slot> needy_;     ///< Scratch: sequences that need blocks in this pass.
   EngineCounters counters_;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/run_error.h"
+#include "sim/tiers/tier_pulls.h"
 
 namespace routesim::sim {
 
@@ -64,15 +65,15 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
 // vLLM's workers look for ended transfers once in a step, when it starts, and the scheduler hears
 // of it when that step has ended: what ends during one step is known at the end of the next, and
 // with async scheduling, where the next has already started, of the one after.
-void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimTime now) {
+void Replica::input(int rank, Input in, SimTime now) {
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
-  Input in{.kind = kind, .request = request};
-  in.pull = std::exchange(pull_input_, {});
+  const InputKind kind = in.kind;
+  const EngineRequest& request = in.request;
   if (kind == InputKind::kTransferDone) in.sequence = r.scheduler.find_pulling(request.handle);
   if (kind == InputKind::kRelease) in.sequence = r.scheduler.find_held(request.handle);
   if (is_news(kind) && stepping_) in.steps = steps_until_heard();
   r.inbox.push_back(in);
-  stretch_.left = 0;
+  stretch_.stop();
   if (!stepping_) {
     if (!is_news(kind) || listens_when_idle()) start_if_idle(now);
     return;
@@ -113,47 +114,14 @@ bool Replica::listens_when_idle() const {
 void Replica::collect_copies() {
   if (!options_.rules.tiers.in_use()) return;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    std::vector<TierCopy>& copies = ranks_[i].scheduler.tiers().to_start();
-    for (const TierCopy& copy : copies)
+    KvTiers& tiers = ranks_[i].scheduler.tiers();
+    for (const TierCopy& copy : tiers.to_start())
       outbox_.copies.push_back({.rank = static_cast<int>(i), .copy = copy});
-    copies.clear();
-    std::vector<PullMessage>& messages = ranks_[i].scheduler.tiers().messages();
-    for (PullMessage& m : messages)
+    tiers.to_start().clear();
+    if (tiers.pulls() == nullptr) continue;
+    for (PullMessage& m : tiers.pulls()->messages())
       outbox_.messages.push_back({.rank = static_cast<int>(i), .message = std::move(m)});
-    messages.clear();
-  }
-}
-
-void Replica::apply_pull(KvTiers& tiers, const PullInput& in, SimTime now) {
-  KvPull& pull = *in.pull;
-  switch (in.news) {
-    case PullNews::kAsked:
-      tiers.serve(pull);
-      tiers.send(PullMessage::Kind::kAnswer, pull);
-      break;
-    case PullNews::kAnswered:
-      tiers.pull_answered(pull, now);
-      break;
-    case PullNews::kFetch:
-      tiers.send(PullMessage::Kind::kSend, pull);
-      break;
-    case PullNews::kSent:
-      tiers.sent(pull);
-      break;
-    case PullNews::kArrived:
-      if (tiers.pull_arrived(pull, now) && !pull.disk)
-        outbox_.outputs.push_back({.kind = EngineOutputKind::kPulled,
-                                   .handle = pull.handle,
-                                   .value = (now - pull.asked).ns(),
-                                   .cached_tokens = tiers.found_tokens(pull),
-                                   .at = now});
-      break;
-    case PullNews::kFailed:
-      tiers.pull_failed(pull, now);
-      break;
-    case PullNews::kDropped:
-      tiers.end_serving(pull);
-      break;
+    tiers.pulls()->messages().clear();
   }
 }
 
@@ -175,7 +143,7 @@ SimTime Replica::find_publication() const {
 void Replica::advance_to(SimTime now) {
   if (!stepping_ || end_ > now) return;
   while (stepping_ && end_ <= now) {
-    if (stretch_.left > 0)
+    if (stretch_.left() > 0)
       decode_boundaries(now);
     else
       boundary();
@@ -204,8 +172,7 @@ void Replica::process(Rank& r, SimTime now, Duration gap) {
 // The workers hear of requests that are over with the next step to be scheduled.
 void Replica::collect_ended(Rank& r, int steps) {
   for (const SequenceRef ended : r.scheduler.ended_requests())
-    r.inbox.push_back(
-        {.kind = InputKind::kRequestOver, .request = {}, .sequence = ended, .steps = steps});
+    r.inbox.push_back({.kind = InputKind::kRequestOver, .sequence = ended, .steps = steps});
   r.scheduler.ended_requests().clear();
 }
 
@@ -271,12 +238,23 @@ void Replica::apply(Rank& r, const Input& in, SimTime now) {
       r.scheduler.copy_done(in.request.handle, now, outbox_.outputs);
       break;
     case InputKind::kPull:
-      apply_pull(r.scheduler.tiers(), in.pull, now);
+      apply_pull(r, in, now);
       break;
     case InputKind::kRequestOver:
       r.scheduler.end_request(in.sequence);
       break;
   }
+}
+
+void Replica::apply_pull(Rank& r, const Input& in, SimTime now) {
+  TierPulls& pulls = *r.scheduler.tiers().pulls();
+  const KvPull& pull = *in.pull;
+  if (!pulls.hear(in.news, *in.pull, now) || pull.disk) return;
+  outbox_.outputs.push_back({.kind = EngineOutputKind::kPulled,
+                             .handle = pull.handle,
+                             .value = (now - pull.asked).ns(),
+                             .cached_tokens = pulls.found_tokens(pull),
+                             .at = now});
 }
 
 // Tells who listens about the step that ends now, before its plan is consumed.
@@ -307,7 +285,7 @@ void Replica::boundary() {
 
 // Puts the next step on the GPU, or goes to sleep.
 void Replica::launch(SimTime now) {
-  stretch_.left = 0;
+  stretch_.stop();
   bool work = schedule_step(now);
   // With nothing to compute vLLM goes round at once, looking for ended transfers each time.
   while (!work && std::any_of(ranks_.begin(), ranks_.end(),
@@ -423,17 +401,16 @@ bool Replica::begin_stretch(Rank& r) {
   if (r.scheduler.kv().shared_tokens() > next.decode_context) return false;
   next.shared_context = r.scheduler.kv().shared_tokens();
   next.shared_readers = r.scheduler.kv().shared_readers();
-  stretch_.run = options_.latency->decode_run(next);
-  stretch_.index = 0;
-  if (stretch_.run.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
-  stretch_.left = std::min(forecast.pure_decode, stretch_.run.steps);
+  const models::DecodeRun run = options_.latency->decode_run(next);
+  if (run.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
+  const std::int64_t boundaries = std::min(forecast.pure_decode, run.steps);
   // The last token of a sequence can be seen when its step ends; before, nothing can.
-  const bool to_finish = forecast.then_finishes && stretch_.run.steps > forecast.pure_decode;
-  if (stretch_.left == 0 && !to_finish) return false;
-  range_watch_.begin_stretch(next, stretch_.left);
-  wake_ = stretch_end(stretch_.left + (to_finish ? (async ? 2 : 1) : 0));
+  const bool to_finish = forecast.then_finishes && run.steps > forecast.pure_decode;
+  if (boundaries == 0 && !to_finish) return false;
+  stretch_.begin(run, boundaries, gauges_now(r));
+  range_watch_.begin_stretch(next, boundaries);
+  wake_ = stretch_end(boundaries + (to_finish ? (async ? 2 : 1) : 0));
   next_publication_ = publication_in_stretch(r);
-  stretch_.gauges = gauges_now(r);
   return true;
 }
 
@@ -442,9 +419,7 @@ SimTime Replica::stretch_end(std::int64_t boundary) const {
   if (boundary == 0) return end_;
   const std::int64_t n = options_.rules.async_scheduling ? boundary - 1 : boundary;
   // Far ends may lie beyond the clock; an event there ends the run.
-  const Wide ticks =
-      static_cast<Wide>(end_ticks_) + ahead_ticks_ + static_cast<Wide>(n) * stretch_.ticks(0) +
-      static_cast<Wide>(stretch_.run.increment) * (static_cast<Wide>(n) * (n - 1) / 2);
+  const Wide ticks = static_cast<Wide>(end_ticks_) + ahead_ticks_ + stretch_.ticks_of(n);
   const auto ns = static_cast<std::int64_t>(
       std::min<Wide>(ticks / kTicks, std::numeric_limits<std::int64_t>::max() / kTicks));
   return SimTime::from_ns(ns);
@@ -455,8 +430,8 @@ SimTime Replica::stretch_end(std::int64_t boundary) const {
 SimTime Replica::publication_in_stretch(const Rank& r) const {
   if (r.log == nullptr) return wake_;
   if (publishes(r)) return end_;
-  const std::int64_t silent = r.scheduler.passes_without_events(stretch_.left + 1);
-  return silent > stretch_.left ? wake_ : std::min(wake_, stretch_end(silent + 1));
+  const std::int64_t silent = r.scheduler.passes_without_events(stretch_.left() + 1);
+  return silent > stretch_.left() ? wake_ : std::min(wake_, stretch_end(silent + 1));
 }
 
 // Boundaries up to `now` at which every sequence gets one token and nothing else happens.
@@ -466,28 +441,27 @@ void Replica::decode_boundaries(SimTime now) {
     return boundaries_without_events(r,
                                      std::min(now, next_publication_ - Duration::nanoseconds(1)));
   const std::int64_t steady = r.on_gpu().steady;
-  while (stretch_.left > 0 && end_ <= now) {
+  while (stretch_.left() > 0 && end_ <= now) {
     report_step();
     const SimTime at = end_;
     observe(r, at);
-    r.gauges = stretch_.gauges;
+    r.gauges = stretch_.gauges();
     if (publishes(r)) flush_events(r, at);
     const Duration gap = at - last_boundary_;
     gaps_->add_nano(gap.ns(), steady);
     busy_ += gap;
     last_boundary_ = at;
-    --stretch_.left;
     ++steps_;
     r.scheduler.run_decode_pass();
-    stretch_.gauges.free_blocks = r.scheduler.kv().free_blocks();
+    stretch_.set_free_blocks(r.scheduler.kv().free_blocks());
     end_ticks_ +=
         ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, stretch_.ticks(0)) : stretch_.ticks(0);
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
-    range_watch_.add_stretch(stretch_.run, stretch_.index, stretch_.index + 1);
-    ++stretch_.index;
+    range_watch_.add_stretch(stretch_.run(), stretch_.index(), stretch_.index() + 1);
+    stretch_.advance(1);
     advance_plans(r, 1);
   }
-  next_publication_ = stretch_.left > 0 ? publication_in_stretch(r) : find_publication();
+  next_publication_ = stretch_.left() > 0 ? publication_in_stretch(r) : find_publication();
   ROUTESIM_DCHECK(wake_ >= end_, "a stretch of decode steps was longer than foreseen");
 }
 
@@ -502,8 +476,8 @@ void Replica::boundaries_without_events(Rank& r, SimTime now) {
   std::int64_t ahead = ahead_ticks_, step = stretch_.ticks(0);
   Wide used_integral = 0;
   Gauges gauges = r.gauges;
-  Gauges next = stretch_.gauges;
-  const std::int64_t most = std::min(stretch_.left, std::ssize(gaps));
+  Gauges next = stretch_.gauges();
+  const std::int64_t most = std::min(stretch_.left(), std::ssize(gaps));
   do {
     if (r.scrapes.next().ns() < end) r.scrapes.take(SimTime::from_ns(end), gauges);
     gauges = next;
@@ -515,11 +489,11 @@ void Replica::boundaries_without_events(Rank& r, SimTime now) {
     next.free_blocks -= taken;
     last = end;
     ticks += async ? std::exchange(ahead, step) : step;
-    step += stretch_.run.increment;
+    step += stretch_.run().increment;
     end = ticks / kTicks;
   } while (passes < most && end <= now.ns());
   r.gauges = gauges;
-  stretch_.gauges = next;
+  stretch_.set_free_blocks(next.free_blocks);
   r.used_integral += used_integral;
   r.peak_used = std::max(r.peak_used, used - taken);
   r.scheduler.run_decode_passes(passes, used - kv.used_blocks());
@@ -529,9 +503,8 @@ void Replica::boundaries_without_events(Rank& r, SimTime now) {
   end_ = SimTime::from_ns(end);
   end_ticks_ = ticks;
   ahead_ticks_ = ahead;
-  stretch_.left -= passes;
-  range_watch_.add_stretch(stretch_.run, stretch_.index, stretch_.index + passes);
-  stretch_.index += passes;
+  range_watch_.add_stretch(stretch_.run(), stretch_.index(), stretch_.index() + passes);
+  stretch_.advance(passes);
   steps_ += passes;
   advance_plans(r, passes);
   ROUTESIM_DCHECK(wake_ >= end_, "a stretch of decode steps was longer than foreseen");
@@ -569,20 +542,20 @@ Gauges Replica::scrape(int rank, SimTime at, SimTime now) {
 
 // The gauges at `at`, which is not before end_, if all boundaries until then belong to the stretch.
 std::optional<Gauges> Replica::stretch_gauges(SimTime at) const {
-  if (stretch_.left == 0) return std::nullopt;
+  if (stretch_.left() == 0) return std::nullopt;
   const BatchScheduler& scheduler = ranks_.front().scheduler;
   const std::int64_t too_late = (at.ns() + 1) * kTicks;
   const bool async = ahead_ticks_ > 0;
   std::int64_t ticks = end_ticks_;
   std::int64_t step = async ? ahead_ticks_ : stretch_.ticks(0);
   std::int64_t next_step = stretch_.ticks(async ? 0 : 1);
-  Gauges gauges = stretch_.gauges;
+  Gauges gauges = stretch_.gauges();
   for (std::int64_t n = 1;; ++n) {
     ticks += step;
     if (ticks >= too_late) return gauges;
-    if (n == stretch_.left) return std::nullopt;
+    if (n == stretch_.left()) return std::nullopt;
     gauges.free_blocks -= scheduler.crossings_in(n);
-    step = std::exchange(next_step, next_step + stretch_.run.increment);
+    step = std::exchange(next_step, next_step + stretch_.run().increment);
   }
 }
 

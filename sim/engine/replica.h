@@ -9,11 +9,13 @@
 
 #include "models/latency_model.h"
 #include "sim/engine/batch_scheduler.h"
+#include "sim/engine/decode_stretch.h"
 #include "sim/engine/earliest.h"
 #include "sim/engine/gauges.h"
 #include "sim/engine/kv_event_log.h"
 #include "sim/engine/range_watch.h"
 #include "sim/statistics/samples.h"
+#include "sim/tiers/kv_pull.h"
 
 namespace routesim::sim {
 
@@ -68,19 +70,19 @@ class Replica {
   /// The calls below need advance_to(now) first; they take effect when the engine next drains its
   /// input queue, that is at the end of the running step.
   void deliver(int rank, const EngineRequest& request, SimTime now) {
-    input(rank, InputKind::kRequest, request, now);
+    input(rank, {.kind = InputKind::kRequest, .request = request}, now);
   }
   void abort(int rank, std::uint32_t handle, SimTime now) {
-    input(rank, InputKind::kAbort, EngineRequest{.handle = handle}, now);
+    input(rank, {.kind = InputKind::kAbort, .request = {.handle = handle}}, now);
   }
   void transfer_done(int rank, std::uint32_t handle, SimTime now) {
-    input(rank, InputKind::kTransferDone, EngineRequest{.handle = handle}, now);
+    input(rank, {.kind = InputKind::kTransferDone, .request = {.handle = handle}}, now);
   }
   void transfer_failed(int rank, std::uint32_t handle, SimTime now) {
-    input(rank, InputKind::kTransferFailed, EngineRequest{.handle = handle}, now);
+    input(rank, {.kind = InputKind::kTransferFailed, .request = {.handle = handle}}, now);
   }
   void release_held(int rank, std::uint32_t handle, SimTime now) {
-    input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
+    input(rank, {.kind = InputKind::kRelease, .request = {.handle = handle}}, now);
   }
 
   /// A copy of a rank's tiers has ended: the bytes are there, though the rank does not know yet.
@@ -89,22 +91,11 @@ class Replica {
   }
   /// A copy of a rank's tiers is done.
   void copy_done(int rank, std::uint32_t copy, SimTime now) {
-    input(rank, InputKind::kCopyDone, EngineRequest{.handle = copy}, now);
+    input(rank, {.kind = InputKind::kCopyDone, .request = {.handle = copy}}, now);
   }
-  /// Messages of a pull: the other side asks, answers, wants the chunks, has got or sent them, or
-  /// gives up. A rank hears them at the end of the running step.
-  enum class PullNews : std::uint8_t {
-    kAsked,
-    kAnswered,
-    kFetch,
-    kSent,
-    kArrived,
-    kFailed,
-    kDropped
-  };
+  /// A message about a pull reaches a rank, which hears it at the end of the running step.
   void tell_pull(int rank, PullNews news, KvPull& pull, SimTime now) {
-    pull_input_ = {.news = news, .pull = &pull};
-    input(rank, InputKind::kPull, EngineRequest{.handle = pull.handle}, now);
+    input(rank, {.kind = InputKind::kPull, .pull = &pull, .news = news}, now);
   }
   /// Messages to send since the last call; the caller clears it.
   struct RankMessage {
@@ -177,18 +168,7 @@ class Replica {
   void verify() const;
 
  private:
-  __extension__ using Wide = __int128;
-  /// Steps ahead that are certain to be pure decode: one rank, and nothing to admit.
-  struct DecodeStretch {
-    std::int64_t left = 0;   ///< Boundaries still certain to be of this kind.
-    models::DecodeRun run;   ///< Length of each step.
-    std::int64_t index = 0;  ///< Steps of the run that have been scheduled.
-    Gauges gauges;           ///< As the next boundary, if pure decode, will show them.
-    /// Length of the `ahead`-th step that is not scheduled yet.
-    std::int64_t ticks(std::int64_t ahead) const {
-      return run.first + (index + ahead) * run.increment;
-    }
-  };
+  using Wide = DecodeStretch::Wide;
   enum class InputKind : std::uint8_t {
     kRequest,
     kAbort,
@@ -204,15 +184,12 @@ class Replica {
     return kind == InputKind::kTransferDone || kind == InputKind::kRelease ||
            kind == InputKind::kCopyDone || kind == InputKind::kRequestOver;
   }
-  struct PullInput {
-    PullNews news = PullNews::kAsked;
-    KvPull* pull = nullptr;
-  };
   struct Input {
-    InputKind kind;
-    EngineRequest request;
+    InputKind kind = InputKind::kRequest;
+    EngineRequest request{};
     SequenceRef sequence{};  ///< Of what is told about transfers, and of kRequestOver.
-    PullInput pull{};
+    KvPull* pull = nullptr;
+    PullNews news = PullNews::kAsked;
     int steps = 0;  ///< Ends of steps that still pass before the scheduler hears of it.
   };
   /// What nobody has collected yet.
@@ -248,7 +225,7 @@ class Replica {
   static bool publishes(const Rank& r) { return r.log != nullptr && r.log->pending(); }
   /// Ends of steps until the scheduler hears what a worker sees from now on.
   int steps_until_heard() const { return options_.rules.async_scheduling ? 2 : 1; }
-  void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
+  void input(int rank, Input in, SimTime now);
   /// With nothing to compute it still looks for ended transfers.
   bool listens_when_idle() const;
   void start_if_idle(SimTime now);
@@ -256,7 +233,7 @@ class Replica {
   void report_step();
   void observe(Rank& r, SimTime now);
   void process(Rank& r, SimTime now, Duration gap);
-  void apply_pull(KvTiers& tiers, const PullInput& in, SimTime now);
+  void apply_pull(Rank& r, const Input& in, SimTime now);
   void collect_copies();
   void collect_ended(Rank& r, int steps);
   template <class Due>
@@ -296,7 +273,6 @@ class Replica {
   std::vector<Rank> ranks_;
 
   Outbox outbox_;
-  PullInput pull_input_;
   Samples* gaps_ = nullptr;
   StepListener* listener_ = nullptr;
   Earliest* publication_mirror_ = nullptr;

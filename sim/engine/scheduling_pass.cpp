@@ -32,7 +32,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
     walk_running(plan, in_flight, now);
   if (!pass_.preempted && !waiting_.empty()) admit(plan, now, out);
   if (adapters_.in_use()) adapters_.place(plan);
-  if (tiers_.in_use()) store_computed(plan);
+  if (has_tiers()) stores_.store_computed(plan);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
   plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
   plan.shape.shared_readers = kv().shared_readers();
@@ -81,7 +81,7 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, 
   } else {
     cross_blocks();
   }
-  note_behind();
+  stores_.note_behind();
   schedule_decodes(plan);
   if (!pass_.prefills_deferred) schedule_prefills(plan);
   return true;
@@ -217,7 +217,7 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   blocks_.register_up_to(q, q.computed + q.scheduled - (awaits ? 1 : 0));
   ++q.preemptions;
   ++counters_.preemptions;
-  store_answer(s, q.computed - (awaits ? 1 : 0));
+  stores_.store_answer(s, q.computed - (awaits ? 1 : 0));
   if (q.state == State::kPrefill) running_.end_prefill(s);
   free_blocks(s);
   q.state = State::kWaiting;
@@ -227,7 +227,7 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   q.computed = 0;
   q.scheduled = 0;
   q.remote = RemoteKv::kSettled;
-  tiers_.settle(q);
+  if (has_tiers()) tiers_->settle(q);
   pass_.preempted = true;
   waiting_.put_back(s);
 }
@@ -266,7 +266,7 @@ void BatchScheduler::settle_decode(Slot s, StepPlan& plan, StepPlan* in_flight, 
     return;
   }
   ++q.computed;
-  if (!stores_.behind.empty()) note_computed(s, q.computed);
+  if (stores_.any_behind()) stores_.note_computed(s, q.computed);
   ++plan.shape.decode_requests;
   plan.shape.decode_context += q.computed;
   if (last_sampled)
@@ -285,7 +285,7 @@ void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
   plan.shape.prefill_context += q.computed;
   plan.shape.prefill_pairs += q.computed * q.computed - before * before;
   if (blocks_.register_up_to(q, q.computed)) waiting_.retry_head();
-  note_computed(s, q.computed);
+  stores_.note_computed(s, q.computed);
   if (q.computed < q.target) return;
   running_.end_prefill(s);
   decodes_.enter(s, plan, false);
@@ -319,7 +319,7 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
   if (!admit_loaded(plan, now, out)) return;
   const std::deque<Slot>& queue = waiting_.queue();
   // A request that waits also touches its blocks in the tiers.
-  const bool skips = mode_ == PassMode::kSums && !tiers_.in_use();
+  const bool skips = mode_ == PassMode::kSums && !has_tiers();
   if (queue.empty() || (waiting_.head_blocked() && skips)) return;
   std::size_t position = 0;
   while (position < queue.size() && pass_.budget > 0) {
@@ -346,7 +346,7 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
       // It may fit although nobody leaves: once a free block it hits gives way to its twin in use,
       // or is evicted and then loaded from a tier, for which less room is enough.
       waiting_.block_head();
-      const bool may_load = tiers_.in_use() && !rules_.reserve_full_isl;
+      const bool may_load = has_tiers() && !rules_.reserve_full_isl;
       if (blocks_.has_free_twin() || (may_load && blocks_.unreferenced_hits() > 0))
         waiting_.retry_head();
       return;
@@ -366,18 +366,19 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
                                                     std::vector<EngineOutput>& out) {
   Sequence& q = sequences_[s];
   std::int64_t hit = 0;
-  KvTiers::Found loaded;  // In the step itself.
+  TierFound loaded;  // In the step itself.
   if (q.computed == 0) {
     hit = blocks_.find_prefix(q, sequences_.ref(s));
     if (q.request.remote_tokens > 0 && q.remote != RemoteKv::kSettled) {
       const Admission started = start_remote_load(s, hit, now, out);
       if (started != Admission::kAdmitted) return started;
-    } else if (tiers_.in_use()) {
+    } else if (has_tiers()) {
       const std::span<const BlockKey> keys = blocks_.keys_of(q, blocks_.whole_count(q.target));
-      const KvTiers::Found found = tiers_.lookup(q, keys, hit);
-      const bool asks = q.request.pulls || tiers_.has_disk();
-      if (found.wait || (asks && tiers_.pull(s, keys, now))) return Admission::kDeferred;
-      if (found.blocks > 0 && !tiers_.copies_in_steps()) return start_tier_load(s, hit, found, now);
+      const TierFound found = tiers_->lookup(q, keys, hit);
+      const bool asks = q.request.pull_source || rules_.tiers.disk.in_use();
+      if (found.wait || (asks && tiers_->pull(s, keys, now))) return Admission::kDeferred;
+      if (found.blocks > 0 && !rules_.tiers.copies_in_steps)
+        return start_tier_load(s, hit, found, now);
       loaded = found;
     }
   } else {
@@ -407,7 +408,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
     load_in_step(s, hit, loaded, now, out);
   } else if (q.cached < 0) {
     count_hits(q, hit);
-    if (tiers_.in_use()) tiers_.count_query(q.request.prompt_tokens - q.cached, 0);
+    if (has_tiers()) tiers_->counters().query_tokens += q.request.prompt_tokens - q.cached;
   }
   blocks_.take(q, hit, need);
   q.computed = computed;
@@ -473,15 +474,16 @@ void BatchScheduler::count_tier_hits(Sequence& q, std::int64_t hit, std::int64_t
   const std::int64_t in_gpu = q.cached;
   q.cached = std::min(tokens, q.request.prompt_tokens - 1);  // the last one is computed
   q.tier.hit_tokens = q.cached - in_gpu;
-  tiers_.count_query(q.request.prompt_tokens - in_gpu, q.tier.hit_tokens);
+  tiers_->counters().query_tokens += q.request.prompt_tokens - in_gpu;
+  tiers_->counters().hit_tokens += q.tier.hit_tokens;
 }
 
 // The request runs at once, and the step that computes the rest of it loads first.
-void BatchScheduler::load_in_step(Slot s, std::int64_t hit, const KvTiers::Found& found,
-                                  SimTime now, std::vector<EngineOutput>& out) {
+void BatchScheduler::load_in_step(Slot s, std::int64_t hit, const TierFound& found, SimTime now,
+                                  std::vector<EngineOutput>& out) {
   Sequence& q = sequences_[s];
   count_tier_hits(q, hit, found.tokens);
-  const Duration time = tiers_.load_in_step(s, blocks_.keys_of(q, hit + found.blocks), hit);
+  const Duration time = tiers_->load(s, blocks_.keys_of(q, hit + found.blocks), hit, 0);
   out.push_back({.kind = EngineOutputKind::kLoaded,
                  .handle = q.request.handle,
                  .value = time.ns(),
@@ -492,8 +494,7 @@ void BatchScheduler::load_in_step(Slot s, std::int64_t hit, const KvTiers::Found
 // The blocks that the load fills, at once; room for the rest of the prompt where admission needs
 // it.
 BatchScheduler::Admission BatchScheduler::start_tier_load(Slot s, std::int64_t hit,
-                                                          const KvTiers::Found& found,
-                                                          SimTime now) {
+                                                          const TierFound& found, SimTime now) {
   Sequence& q = sequences_[s];
   const std::int64_t whole = blocks_.blocks_for(q.target) - hit;
   const std::int64_t wanted =
@@ -512,7 +513,7 @@ BatchScheduler::Admission BatchScheduler::start_tier_load(Slot s, std::int64_t h
   q.tier.loading_tokens = found.tokens;
   q.tier.load_begin = now;
   waiting_.add_loading(s);
-  tiers_.load(s, blocks_.keys_of(q, all), first_in_windows);
+  tiers_->load(s, blocks_.keys_of(q, all), q.registered, first_in_windows);
   return Admission::kLoading;
 }
 

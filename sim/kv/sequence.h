@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct EngineRequest {
   std::int32_t priority = 0;         ///< Smaller first, policy `priority` only.
   std::uint32_t adapter = 0;         ///< LoRA adapter; 0 = the base model.
   bool hold_blocks = false;          ///< PD prefill leg: keep the blocks until released.
-  bool pulls = false;                ///< Another engine may have more of the prompt in its tier.
-  std::int64_t remote_tokens = 0;    ///< PD decode leg: prompt tokens whose KV can be pulled.
+  /// Endpoint whose tier may have more of the prompt.
+  std::optional<std::uint32_t> pull_source{};
+  std::int64_t remote_tokens = 0;  ///< PD decode leg: prompt tokens whose KV can be pulled.
 };
 
 using SequenceSlot = std::uint32_t;
@@ -86,6 +88,8 @@ struct TierProgress {
   bool peer_asked = false;   ///< Another engine has answered: files are next.
   bool settles = false;      ///< The request is over: what is copied is readable at once.
   std::vector<BlockHolding> unsettled;  ///< Chunks that are copied and not readable yet.
+  /// Something is not copied, or not readable yet.
+  bool unfinished() const { return storing > 0 || !unsettled.empty(); }
 };
 
 struct Sequence {

@@ -216,7 +216,7 @@ EndpointObservation InvariantChecker::observe(std::uint32_t endpoint) const {
           .loading = s.loading(),
           .held = s.held(),
           .storing = s.storing(),
-          .copying = !s.tiers().idle() || s.tiers().pulling(),
+          .copying = s.has_tiers() && (!s.tiers().idle() || s.tiers().pulling()),
           .inbox = replica.inbox(home.rank),
           .used_blocks = s.kv().used_blocks(),
           .free_blocks = s.kv().free_blocks(),

@@ -11,8 +11,8 @@
 
 #include "base/units.h"
 #include "models/latency_model.h"
-#include "sim/rules/tier_config.h"
 #include "sim/statistics/samples.h"
+#include "sim/tiers/tier_counters.h"
 #include "workloads/load_generator.h"
 
 namespace routesim::sim {

@@ -58,7 +58,7 @@ void DecisionReporter::find_cached(std::uint32_t row, const DecisionSubject& sub
     const KvCache& kv = scheduler.kv();
     const std::span<const BlockKey> keys = subject.keys.of(kv.block_size()).engine;
     const std::int64_t in_gpu = kv.lookup(keys, hits);
-    const std::int64_t blocks = scheduler.tiers().held_blocks(keys, in_gpu);
+    const std::int64_t blocks = scheduler.held_blocks(keys, in_gpu);
     // vLLM computes at least the last token.
     const std::int64_t usable = (subject.request.prompt->tokens - 1) / kv.block_size();
     const std::int64_t cached = std::min(blocks, usable) * kv.block_size();

@@ -81,7 +81,7 @@ double Omniscient::uncached_tokens(std::uint32_t row, const workloads::Request& 
     const BatchScheduler& scheduler = replicas_[home.replica]->scheduler(home.rank);
     const std::span<const BlockKey> prompt_keys = keys.of(scheduler.kv().block_size()).engine;
     const std::int64_t in_gpu = scheduler.kv().lookup(prompt_keys, hits);
-    const std::int64_t blocks = scheduler.tiers().held_blocks(prompt_keys, in_gpu);
+    const std::int64_t blocks = scheduler.held_blocks(prompt_keys, in_gpu);
     most = std::max(most, std::min(blocks * scheduler.kv().block_size(), prompt - 1));
     evicted_[row] = std::min(evicted_[row], evicted_share(scheduler.kv(), request, blocks));
   }

@@ -33,7 +33,7 @@ std::int64_t PerfectPredictor::cached_tokens(const EndpointHome& home,
   const KvCache& kv = scheduler.kv();
   CachedPrefix hits;
   const std::span<const BlockKey> keys = keys_->of(kv.block_size()).engine;
-  const std::int64_t blocks = scheduler.tiers().held_blocks(keys, kv.lookup(keys, hits));
+  const std::int64_t blocks = scheduler.held_blocks(keys, kv.lookup(keys, hits));
   // vLLM computes at least the last token.
   return std::min(blocks, (prompt_tokens - 1) / kv.block_size()) * kv.block_size();
 }

@@ -93,7 +93,6 @@ class Router {
   /// What the router knows of the endpoints, as of its last decision.
   const policies::EndpointTable& table() const { return table_; }
   bool reads_metrics() const { return scraper_.has_value(); }
-  bool reads_kv_events() const { return events_.has_value(); }
   bool counts_first_tokens() const { return counts_first_tokens_; }
   const std::vector<EndpointHome>& endpoints() const { return endpoints_.homes(); }
   /// The table's row of an endpoint: ranks behind one front end share it.

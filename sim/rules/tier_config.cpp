@@ -194,29 +194,6 @@ void describe(Describer& d, KvTierConfig& c) {
         c.lmcache_config);
 }
 
-void TierCounters::add(const TierCounters& o) {
-  query_tokens += o.query_tokens;
-  hit_tokens += o.hit_tokens;
-  loads += o.loads;
-  stored_chunks += o.stored_chunks;
-  evicted_chunks += o.evicted_chunks;
-  refused_stores += o.refused_stores;
-  loaded_bytes += o.loaded_bytes;
-  stored_bytes += o.stored_bytes;
-  pulled_bytes += o.pulled_bytes;
-  pulls += o.pulls;
-  pulls_arrived += o.pulls_arrived;
-  pulls_failed += o.pulls_failed;
-  pulls_served += o.pulls_served;
-  disk_lookups += o.disk_lookups;
-  disk_reads += o.disk_reads;
-  disk_writes += o.disk_writes;
-  disk_read_bytes += o.disk_read_bytes;
-  disk_waits.add(o.disk_waits);
-  load_waits.add(o.load_waits);
-  pull_waits.add(o.pull_waits);
-}
-
 double host_gib(const KvTierConfig& c, std::int64_t gpus) {
   const double each = c.connector == KvConnector::kLmcache         ? kLmcacheGib
                       : c.connector == KvConnector::kMooncakeStore ? kMooncakeGib

@@ -5,21 +5,16 @@
 
 namespace routesim::sim {
 
-StoreClient::StoreClient(const TierRules& rules, std::int64_t block_size, TierCounters& counters,
-                         SequenceTable& sequences, ChunkPool& store)
-    : rules_(rules),
-      block_size_(block_size),
-      chunk_bytes_(static_cast<double>(rules.chunk_blocks) * rules.block_bytes),
-      counters_(counters),
-      sequences_(sequences),
-      store_(store) {
+StoreClient::StoreClient(const TierRules& rules, std::int64_t block_size, SequenceTable& sequences,
+                         ChunkPool& store)
+    : KvTiers(rules, block_size, sequences), store_(store) {
   store_.add_user();
 }
 
-TierFound StoreClient::lookup(Sequence& q, Chunks chunks, std::int64_t hit) {
-  std::int64_t found = store_.look_up(chunks);
+TierFound StoreClient::lookup(Sequence& q, Keys keys, std::int64_t hit) {
+  std::int64_t found = store_.look_up(chunk_keys(keys));
   // The engine computes the last block of a prompt that is all there again.
-  const std::int64_t chunk = rules_.chunk_blocks * block_size_;
+  const std::int64_t chunk = chunk_tokens();
   if (found * chunk == q.target) --found;
   q.tier.hit = found;
   q.tier.stored = 0;
@@ -27,7 +22,12 @@ TierFound StoreClient::lookup(Sequence& q, Chunks chunks, std::int64_t hit) {
   return {.blocks = found * rules_.chunk_blocks - hit, .tokens = found * chunk};
 }
 
-void StoreClient::start(Copy copy, std::vector<TierCopy>& to_start) {
+std::int64_t StoreClient::held_blocks(Keys keys, std::int64_t hit) const {
+  std::vector<BlockKey> scratch;
+  return std::max(hit, store_.leading(chunk_keys(keys, scratch)) * rules_.chunk_blocks);
+}
+
+void StoreClient::start(Copy copy) {
   std::uint32_t id = static_cast<std::uint32_t>(copies_.size());
   if (unused_.empty()) {
     copies_.emplace_back();
@@ -35,37 +35,40 @@ void StoreClient::start(Copy copy, std::vector<TierCopy>& to_start) {
     id = unused_.back();
     unused_.pop_back();
   }
-  to_start.push_back(
+  to_start_.push_back(
       {.id = id,
        .direction = copy.load ? TierCopy::Direction::kToGpu : TierCopy::Direction::kToHost,
-       .bytes = static_cast<double>(copy.chunks.size()) * chunk_bytes_});
+       .bytes = static_cast<double>(copy.chunks.size()) * chunk_bytes()});
   copies_[id] = std::move(copy);
   ++open_;
 }
 
-Duration StoreClient::load(SequenceSlot s, Chunks chunks, std::int64_t hit,
-                           std::vector<TierCopy>& to_start) {
+Duration StoreClient::load(SequenceSlot s, Keys keys, std::int64_t hit,
+                           std::int64_t /*window_first*/) {
   const Sequence& q = sequences_[s];
+  const Keys chunks = chunk_keys(keys);
   const std::int64_t first = hit / rules_.chunk_blocks;
-  const Chunks loaded =
+  const Keys loaded =
       chunks.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(q.tier.hit - first));
   store_.keep(loaded);
   ++counters_.loads;
-  counters_.loaded_bytes += static_cast<double>(loaded.size()) * chunk_bytes_;
-  start({.slot = s, .owner = q.tier.id, .chunks = {loaded.begin(), loaded.end()}, .load = true},
-        to_start);
+  counters_.loaded_bytes += static_cast<double>(loaded.size()) * chunk_bytes();
+  start({.slot = s, .owner = q.tier.id, .chunks = {loaded.begin(), loaded.end()}, .load = true});
   return Duration::zero();
 }
 
-void StoreClient::store(SequenceSlot s, Chunks chunks, std::int64_t end) {
+bool StoreClient::store(SequenceSlot s, Keys keys, std::int64_t blocks) {
   Sequence& q = sequences_[s];
+  const std::int64_t end = blocks / rules_.chunk_blocks;
   const std::int64_t n = end - q.tier.stored;
-  if (n <= 0) return;
-  const Chunks stored =
+  if (n <= 0) return true;
+  const Keys chunks = chunk_keys(keys);
+  const Keys stored =
       chunks.subspan(static_cast<std::size_t>(q.tier.stored), static_cast<std::size_t>(n));
   pass_.push_back({.slot = s, .owner = q.tier.id, .chunks = {stored.begin(), stored.end()}});
   q.tier.stored = end;
   ++q.tier.storing;
+  return true;
 }
 
 std::int64_t StoreClient::close_pass() {
@@ -79,8 +82,7 @@ std::int64_t StoreClient::close_pass() {
   return number;
 }
 
-void StoreClient::end_step(std::int64_t number, TierEventSink* /*sink*/,
-                           std::vector<TierCopy>& to_start) {
+void StoreClient::end_step(std::int64_t number) {
   Step& step = steps_[static_cast<std::size_t>(number)];
   for (Copy& put : step.puts) {
     // A request that was preempted computes what is still on its way again.
@@ -92,7 +94,7 @@ void StoreClient::end_step(std::int64_t number, TierEventSink* /*sink*/,
     };
     std::erase_if(put.chunks, [&](BlockKey key) { return store_.contains(key) || goes(key); });
     if (!put.chunks.empty()) {
-      start(std::move(put), to_start);
+      start(std::move(put));
     } else if (there(put)) {
       --sequences_[put.slot].tier.storing;
     }
@@ -111,14 +113,13 @@ void StoreClient::landed(std::uint32_t id) {
   const auto lost = std::find_if_not(copy.chunks.begin(), copy.chunks.end(),
                                      [this](BlockKey key) { return store_.insert(key); });
   if (lost != copy.chunks.end()) ++counters_.refused_stores;
-  counters_.stored_bytes += static_cast<double>(copy.chunks.size()) * chunk_bytes_;
+  counters_.stored_bytes += static_cast<double>(copy.chunks.size()) * chunk_bytes();
   counters_.stored_chunks += store_.size() + store_.evictions() - before;
   counters_.evicted_chunks += store_.evictions() - evictions;
   copy.chunks.erase(lost, copy.chunks.end());
 }
 
-void StoreClient::copy_done(std::uint32_t id, TierEventSink* sink,
-                            std::vector<SequenceSlot>& ready) {
+void StoreClient::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) {
   if (!copies_[id].landed) landed(id);
   const Copy copy = std::exchange(copies_[id], {});
   unused_.push_back(id);
@@ -128,7 +129,7 @@ void StoreClient::copy_done(std::uint32_t id, TierEventSink* sink,
     if (there(copy)) ready.push_back(copy.slot);
     return;
   }
-  if (sink != nullptr && !copy.chunks.empty()) sink->stored_in_tier(copy.chunks);
+  if (sink_ != nullptr && !copy.chunks.empty()) sink_->stored_in_tier(copy.chunks);
   if (!there(copy)) return;
   const TierProgress& progress = sequences_[copy.slot].tier;
   if (--sequences_[copy.slot].tier.storing == 0 && progress.settles) ready.push_back(copy.slot);

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/tiers/chunk_tier.h"
+#include "sim/tiers/chunk_pool.h"
+#include "sim/tiers/kv_tiers.h"
 
 namespace routesim::sim {
 
@@ -19,23 +20,21 @@ namespace routesim::sim {
 /// v0.33.0 likewise. Left out: the time of a lookup; the master's leases; a put takes its place
 /// when it is over, not when it begins; the servers whose memory holds the store need no bandwidth
 /// for it.
-class StoreClient final : public ChunkTier {
+class StoreClient final : public KvTiers {
  public:
   /// Everything outlives this.
-  StoreClient(const TierRules& rules, std::int64_t block_size, TierCounters& counters,
-              SequenceTable& sequences, ChunkPool& store);
+  StoreClient(const TierRules& rules, std::int64_t block_size, SequenceTable& sequences,
+              ChunkPool& store);
 
-  TierFound lookup(Sequence& q, Chunks chunks, std::int64_t hit) override;
-  std::int64_t leading(Chunks chunks) const override { return store_.leading(chunks); }
-  Duration load(SequenceSlot s, Chunks chunks, std::int64_t hit,
-                std::vector<TierCopy>& to_start) override;
-  void store(SequenceSlot s, Chunks chunks, std::int64_t end) override;
+  TierFound lookup(Sequence& q, Keys keys, std::int64_t hit) override;
+  std::int64_t held_blocks(Keys keys, std::int64_t hit) const override;
+  Duration load(SequenceSlot s, Keys keys, std::int64_t hit, std::int64_t window_first) override;
+  bool store(SequenceSlot s, Keys keys, std::int64_t blocks) override;
   std::int64_t close_pass() override;
-  void end_step(std::int64_t step, TierEventSink* sink, std::vector<TierCopy>& to_start) override;
+  void end_step(std::int64_t step) override;
   void landed(std::uint32_t copy) override;
-  void copy_done(std::uint32_t copy, TierEventSink* sink,
-                 std::vector<SequenceSlot>& ready) override;
-  std::int64_t open_copies() const override { return open_; }
+  void copy_done(std::uint32_t copy, std::vector<SequenceSlot>& ready) override;
+  bool idle() const override { return open_ == 0; }
   /// Its part of the store.
   std::int64_t chunks() const override { return store_.size() / store_.users(); }
   std::int64_t capacity() const override { return store_.capacity() / store_.users(); }
@@ -53,14 +52,9 @@ class StoreClient final : public ChunkTier {
     std::vector<Copy> puts;
     bool open = false;
   };
-  void start(Copy copy, std::vector<TierCopy>& to_start);
+  void start(Copy copy);
   bool there(const Copy& copy) const { return sequences_[copy.slot].tier.id == copy.owner; }
 
-  TierRules rules_;
-  std::int64_t block_size_;
-  double chunk_bytes_;
-  TierCounters& counters_;
-  SequenceTable& sequences_;
   ChunkPool& store_;
   std::vector<Copy> copies_;  ///< By id.
   std::vector<std::uint32_t> unused_;

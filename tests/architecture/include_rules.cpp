@@ -88,7 +88,7 @@ std::vector<Direction> all_rooms() {
         "sim/plan", "sim/prediction", "sim/telemetry"}},
       {"sim/observe",
        {"base", "models", "workloads/", "sim/statistics", "sim/engine", "sim/plan", "sim/router",
-        "sim/rules"}},
+        "sim/tiers"}},
       {"sim",
        {"base", "policies/", "models", "workloads/", "sim/engine", "sim/kv", "sim/network",
         "sim/observe", "sim/plan", "sim/router", "sim/statistics", "sim/tiers"}},

@@ -141,7 +141,7 @@ TEST(KvTiers, BlocksAreKeptUntilTheyAreCopied) {
 /// The tiers of a core without its scheduler. Chunks are numbers.
 class Tiers {
  public:
-  explicit Tiers(const EngineRules& rules) : tiers(rules, table_) {}
+  explicit Tiers(const EngineRules& rules) : owned_(make_kv_tiers(rules, table_)), tiers(*owned_) {}
   ~Tiers() { tiers.verify(); }
   /// Asks for the chunks of a new request behind `gpu` ones.
   std::int64_t hit(const std::vector<BlockKey>& keys, std::int64_t gpu = 0) {
@@ -174,9 +174,10 @@ class Tiers {
   SequenceTable table_;
   std::uint64_t requests_ = 0;
   std::vector<SequenceSlot> ready_;
+  std::unique_ptr<KvTiers> owned_;
 
  public:
-  KvTiers tiers;
+  KvTiers& tiers;
 };
 
 TEST(KvTiers, TailsGoBeforeHeads) {
@@ -233,7 +234,7 @@ TEST(KvTiers, OfWindowsOnlyTheLastChunksAreLoaded) {
   EXPECT_EQ(t.tiers.chunks(), 18) << "all chunks of each group";
   ASSERT_EQ(t.hit(keys), 6);
   t.sequence().tier.loading_tokens = 96;
-  t.tiers.load(t.slot, keys, 4);
+  t.tiers.load(t.slot, keys, 0, 4);
   ASSERT_EQ(t.tiers.to_start().size(), 1U);
   EXPECT_EQ(t.tiers.to_start().front().bytes, (6 + 2 * 2) * 1e6);
   t.copy = t.tiers.to_start().front().id;

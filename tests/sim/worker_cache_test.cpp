@@ -110,22 +110,22 @@ TEST(WorkerCache, WithoutRoomOnlyTheHeadIsStored) {
 }
 
 TEST(WorkerCache, ALookupTurnsTheOrderRound) {
-  TierCounters counters;
   SequenceTable table;
-  WorkerCache cache(with_workers(100, 4).tiers, 16, counters, table);
-  std::vector<TierCopy> none;
+  TierRules rules = with_workers(100, 4).tiers;
+  rules.chunk_blocks = 1;
+  WorkerCache cache(rules, 16, table);
   const auto store = [&](const std::vector<BlockKey>& keys) {
     cache.store(table.acquire(), keys, std::ssize(keys));
-    cache.end_step(cache.close_pass(), nullptr, none);
+    cache.end_step(cache.close_pass());
   };
   store({11, 12});
   store({21, 22});
   Sequence q;
   q.target = 100;
-  EXPECT_EQ(cache.lookup(q, std::vector<BlockKey>{11, 12}, 0).tokens, 64);
+  EXPECT_EQ(cache.lookup(q, std::vector<BlockKey>{11, 12}, 0).tokens, 32);
   store({31, 32, 33});
-  EXPECT_EQ(cache.leading(std::vector<BlockKey>{11, 12}), 1) << "12 stood before 11";
-  EXPECT_EQ(cache.leading(std::vector<BlockKey>{21, 22}), 0);
+  EXPECT_EQ(cache.held_blocks(std::vector<BlockKey>{11, 12}, 0), 1) << "12 stood before 11";
+  EXPECT_EQ(cache.held_blocks(std::vector<BlockKey>{21, 22}, 0), 0);
   cache.verify();
 }
 
