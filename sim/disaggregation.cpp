@@ -49,8 +49,8 @@ void Disaggregation::begin_pull(std::uint32_t handle, SimTime now) {
     return;
   }
   transfers_.start(Transfers::Kind::kPull, handle,
-                   transfers_.between_gpus(servers_.home(*live.route.prefill),
-                                           servers_.home(live.route.endpoint)),
+                   transfers_.between_gpus(servers_.home(*live.route.prefill).replica,
+                                           servers_.home(live.route.endpoint).replica),
                    live.pull_bytes, now);
 }
 

@@ -8,9 +8,9 @@
 
 #include "sim/event_queue.h"
 #include "sim/live_requests.h"
+#include "sim/network/transfers.h"
 #include "sim/plan/resolve.h"
 #include "sim/servers.h"
-#include "sim/transfers.h"
 
 namespace routesim::sim {
 

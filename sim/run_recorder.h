@@ -7,12 +7,12 @@
 
 #include "sim/gateway.h"
 #include "sim/live_requests.h"
+#include "sim/network/transfers.h"
 #include "sim/observe/metrics_collector.h"
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
 #include "sim/router/decision_queue.h"
 #include "sim/servers.h"
-#include "sim/transfers.h"
 
 namespace routesim::sim {
 

@@ -70,24 +70,26 @@ void Servers::add_pool(std::uint32_t index, std::vector<EndpointHome>& homes) {
   }
 }
 
-// The store of a pool's engines, null if they share none. Other models, and other layouts of one,
-// have keys of their own, and here a store of their own.
+std::string chunk_layout(const ResolvedPool& pool) {
+  const TierRules& tiers = pool.rules.tiers;
+  return pool.config.model + "\n" + std::to_string(tiers.chunk_blocks * pool.rules.block_size) +
+         "\n" + std::to_string(tiers.block_bytes);
+}
+
+// The store of a pool's engines, null if they share none.
 ChunkPool* Servers::store_of(const ResolvedPool& pool) {
   if (!pool.rules.tiers.shared_store) return nullptr;
-  const auto name = [](const ResolvedPool& p) {
-    return p.config.model + "\n" + std::to_string(p.rules.tiers.chunk_blocks * p.rules.block_size) +
-           "\n" + std::to_string(p.rules.tiers.block_bytes);
-  };
+  const std::string layout = chunk_layout(pool);
   std::int64_t whole = 0, given = 0;
   for (const ResolvedPool& p : plan_.pools) {
     const TierRules& tiers = p.rules.tiers;
-    if (!tiers.shared_store || name(p) != name(pool)) continue;
+    if (!tiers.shared_store || chunk_layout(p) != layout) continue;
     if (tiers.whole_store)
       whole = std::max(whole, tiers.cpu_chunks);
     else
       given += tiers.cpu_chunks * p.config.replicas * p.config.data_parallel;
   }
-  return &stores_.try_emplace(name(pool), std::max(whole, given)).first->second;
+  return &stores_.try_emplace(layout, std::max(whole, given)).first->second;
 }
 
 void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,

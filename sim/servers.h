@@ -19,6 +19,10 @@
 
 namespace routesim::sim {
 
+/// Names what the chunks of a pool's tiers hold. Other models, and other layouts of one, have keys
+/// of their own, and stores and files of their own.
+std::string chunk_layout(const ResolvedPool& pool);
+
 /// Owns the engines, the API servers in front of them, and the front ends of servers that balance
 /// their own DP ranks. Ranks in lock step share one step loop (Replica); independent ranks are
 /// replicas of their own.

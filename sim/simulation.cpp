@@ -1,7 +1,6 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -34,15 +33,16 @@ const char* refusal_label(int http_status) {
 
 Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnostics& diagnostics)
     : plan_(plan), options_(options), observers_(options.observers, options.check) {
-  load_ = plan.make_load(options.seed, diagnostics);
+  std::unique_ptr<workloads::LoadGenerator> load = plan.make_load(options.seed, diagnostics);
   const RouterKeyOptions key_options = Router::key_options(plan, diagnostics);
-  if (load_ == nullptr || diagnostics.has_errors()) return;
+  if (load == nullptr || diagnostics.has_errors()) return;
   std::vector<std::int64_t> block_sizes;
   for (const ResolvedPool& pool : plan.pools)
     if (std::find(block_sizes.begin(), block_sizes.end(), pool.rules.block_size) ==
         block_sizes.end())
       block_sizes.push_back(pool.rules.block_size);
   prompt_keys_.emplace(block_sizes, key_options);
+  client_.emplace(std::move(load), *prompt_keys_, queue_);
   live_keys_.emplace(live_, *prompt_keys_);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
   // Blocks of layers with a window are visited one by one.
@@ -55,23 +55,14 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   servers_.emplace(plan, options.seed, options.reference, *prompt_keys_, *live_keys_);
   router_.emplace(plan, options.seed, servers_->endpoints(), servers_->replicas(), diagnostics);
   if (options.probe != nullptr) router_->set_probe(*options.probe, key_options);
-  recorder_.emplace(plan, load_->stages(), *servers_, options.keep_requests);
+  recorder_.emplace(plan, client_->load().stages(), *servers_, options.keep_requests);
   RequestFlow& flow = *this;
-  moves_.over.emplace(plan, *servers_, queue_);
-  disaggregation_.emplace(plan, *servers_, live_, queue_, *moves_.over, flow);
-  moves_.over->set_owner(Transfers::Kind::kPull, *disaggregation_);
-  moves_.copies.emplace(*servers_, *moves_.over, flow);
-  moves_.over->set_owner(Transfers::Kind::kTierCopy, *moves_.copies);
-  moves_.disks.emplace(plan, *servers_, *moves_.over, flow);
-  moves_.over->set_owner(Transfers::Kind::kDisk, *moves_.disks);
-  moves_.pulls.emplace(*servers_, *moves_.over, *moves_.disks, queue_, flow);
-  moves_.disks->set_reader(*moves_.pulls);
-  moves_.over->set_owner(Transfers::Kind::kTierPull, *moves_.pulls);
+  moves_.emplace(plan, *servers_, live_, queue_, flow);
   at_router_.by_balancer.emplace(*router_, live_, queue_, flow);
   at_router_.by_flow.emplace(*router_, live_, queue_, *at_router_.by_balancer, flow);
   if (plan.scenario.routing.gateway)
     at_router_.gateway.emplace(plan.scenario.routing, options.seed, servers_->endpoints().rows(),
-                               load_->stages().size());
+                               client_->load().stages().size());
 }
 
 Simulation::~Simulation() = default;
@@ -91,15 +82,16 @@ RunResult Simulation::run() {
 RunResult Simulation::run_to_end() {
   if (options_.progress != nullptr) {
     std::int64_t total = 0;
-    for (const workloads::StageInfo& s : load_->stages())
+    for (const workloads::StageInfo& s : client_->load().stages())
       total = s.requests < 0 || total < 0 ? -1 : total + s.requests;
     options_.progress->total = std::max<std::int64_t>(total, 0);
   }
-  const RunView view{plan_, router_->endpoints(), servers_->replicas(), *router_, load_->stages()};
+  const RunView view{plan_, router_->endpoints(), servers_->replicas(), *router_,
+                     client_->load().stages()};
   observers_.start(view);
-  schedule_client(SimTime::zero());
+  client_->schedule(SimTime::zero());
   // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
-  while (!(live_.outstanding() == 0 && load_->finished())) {
+  while (!(live_.outstanding() == 0 && client_->load().finished())) {
     const std::optional<Event> event = queue_.pop();
     if (!event) break;
     if (event->time >= kEndOfTime) throw_end_of_time();
@@ -110,14 +102,15 @@ RunResult Simulation::run_to_end() {
       break;
     }
   }
-  if (!stopped_ && (live_.outstanding() > 0 || !load_->finished())) report_stuck(queue_.now());
+  if (!stopped_ && (live_.outstanding() > 0 || !client_->load().finished()))
+    report_stuck(queue_.now());
   if (options_.check && !stopped_) verify();
   for (Observer* o : observers_) o->on_end(queue_.now());
   recorder_->note_decision_queue(router_->decision_queue());
   if (at_router_.gateway) recorder_->note_gateway(*at_router_.gateway);
   recorder_->note_streams(live_.most_outstanding());
-  RunResult found =
-      recorder_->take_result(*load_, *moves_.over, options_.seed, queue_.now(), stopped_);
+  RunResult found = recorder_->take_result(client_->load(), moves_->links(), options_.seed,
+                                           queue_.now(), stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);
   if (!client_sees_tokens(plan_.scenario.workload)) forget_token_times(found);
   return found;
@@ -144,13 +137,15 @@ void Simulation::handle(const Event& e) {
       after_touch(e.subject, e.time);
       break;
     case EventKind::kTransferTick:
-      moves_.over->tick(e.time);
+      moves_->links().tick(e.time);
       break;
     case EventKind::kCompletion:
       complete(e.subject, workloads::Outcome::kSuccess, e.time);
       break;
     case EventKind::kClientAction:
-      if (pending_client_ == e.time) client_action(e.time);
+      client_->act(e.time, [&](workloads::Request&& sent, const PromptKeys& keys) {
+        send(std::move(sent), keys, e.time);
+      });
       break;
     case EventKind::kDelivery:
       deliver(e.subject, e.time);
@@ -177,57 +172,15 @@ void Simulation::handle(const Event& e) {
       give_up(e.subject, "TimeoutError", workloads::Outcome::kTimeout, e.time);
       break;
     case EventKind::kPull:
-      disaggregation_->begin_pull(e.subject, e.time);
+      moves_->disaggregation().begin_pull(e.subject, e.time);
       break;
     case EventKind::kPullStep:
-      moves_.pulls->step(e.subject, e.stamp == 1, e.time);
+      moves_->step_pull(e.subject, e.stamp == 1, e.time);
       break;
     case EventKind::kLeaseEnd:
-      disaggregation_->end_leases(e.time);
+      moves_->disaggregation().end_leases(e.time);
       break;
   }
-}
-
-void Simulation::schedule_client(SimTime now) {
-  const SimTime next = load_->next_action();
-  if (next == SimTime::max() || next == pending_client_) return;
-  pending_client_ = next;
-  if (pending_client_ < now) pending_client_ = now;
-  queue_.push(pending_client_, EventKind::kClientAction);
-}
-
-void Simulation::client_action(SimTime now) {
-  pending_client_ = SimTime::max();
-  scratch_.to_send.clear();
-  load_->advance(now, scratch_.to_send);
-  for (std::size_t i = 0; i < scratch_.to_send.size(); ++i) {
-    const workloads::Prompt& prompt = *scratch_.to_send[i].prompt;
-    const PromptKeys* keys = prompt_keys_->acquire_known(prompt);
-    if (keys == nullptr) {
-      key_prompts(i);
-      keys = &prompt_keys_->acquire(prompt);
-    }
-    send(std::move(scratch_.to_send[i]), *keys, now);
-  }
-  schedule_client(now);
-}
-
-// Computes block keys for scratch_.to_send[i] and, in the same batch, for requests due soon.
-void Simulation::key_prompts(std::size_t i) {
-  std::array<const workloads::Prompt*, PromptKeyTable::kTogether> prompts;
-  std::size_t n = 0;
-  const auto take = [&](const workloads::Request* request) {
-    if (request == nullptr) return false;
-    const workloads::Prompt* prompt = request->prompt.get();
-    const bool taken = std::any_of(prompts.begin(), prompts.begin() + n,
-                                   [&](const auto* other) { return other->id == prompt->id; });
-    if (!taken && !prompt_keys_->knows(*prompt)) prompts[n++] = prompt;
-    return n < prompts.size();
-  };
-  bool more = true;
-  for (; more && i < scratch_.to_send.size(); ++i) more = take(&scratch_.to_send[i]);
-  for (std::size_t next = 0; more; ++next) more = take(load_->upcoming(next));
-  prompt_keys_->prepare({prompts.data(), n});
 }
 
 void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime now) {
@@ -399,8 +352,7 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
 // Reads what the replica has to say and books its next wake.
 void Simulation::after_touch(std::uint32_t replica, SimTime now) {
   collect(replica, now);
-  if (!servers_->replica(replica).copies().empty()) moves_.copies->start(replica, now);
-  if (!servers_->replica(replica).messages().empty()) moves_.pulls->send(replica, now);
+  moves_->collect(replica, now);
   queue_.push(servers_->replica(replica).next_wake(), EventKind::kReplicaWake, replica);
   for (Observer* o : observers_) o->on_replica_advanced(servers_->replica(replica), now);
 }
@@ -409,11 +361,11 @@ void Simulation::after_touch(std::uint32_t replica, SimTime now) {
 void Simulation::collect(std::uint32_t replica, SimTime now) {
   std::vector<EngineOutput>& outputs = servers_->replica(replica).outputs();
   if (outputs.empty()) return;
-  std::vector<EngineOutput> batch = std::move(scratch_.outputs);
+  std::vector<EngineOutput> batch = std::move(outputs_);
   batch.clear();
   batch.swap(outputs);
   for (const EngineOutput& o : batch) on_output(o, now);
-  scratch_.outputs = std::move(batch);
+  outputs_ = std::move(batch);
 }
 
 void Simulation::on_output(const EngineOutput& o, SimTime now) {
@@ -441,10 +393,10 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
         on_finished(o.handle, o);
       break;
     case EngineOutputKind::kTransferNeeded:
-      disaggregation_->start_transfer(o.handle, o.value, now);
+      moves_->disaggregation().start_transfer(o.handle, o.value, now);
       break;
     case EngineOutputKind::kNothingToPull:
-      disaggregation_->release_prefill(o.handle, now);
+      moves_->disaggregation().release_prefill(o.handle, now);
       break;
     case EngineOutputKind::kLoaded:
       live.tier.loaded_tokens += o.cached_tokens;
@@ -456,7 +408,7 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
       break;
     case EngineOutputKind::kUnservable:
       // No decode server will pull the blocks that the prefill server holds for it.
-      if (live.leg == Leg::kEngine) disaggregation_->release_prefill(o.handle, now);
+      if (live.leg == Leg::kEngine) moves_->disaggregation().release_prefill(o.handle, now);
       fail(o.handle, o.value == 1 ? "prompt_too_long" : "kv_cache_too_small",
            workloads::Outcome::kError, now);
       break;
@@ -470,7 +422,7 @@ void Simulation::prefill_finished(std::uint32_t handle, SimTime now) {
   LiveRequest& live = live_[handle];
   live.leg = Leg::kToEngine;
   for (Observer* o : observers_) o->on_prefilled(live.request, now);
-  disaggregation_->begin_lease(handle, now);
+  moves_->disaggregation().begin_lease(handle, now);
   const EnginePreset preset =
       servers_->pool(servers_->home(live.route.endpoint)).config.engine.preset;
   const Duration handover =
@@ -509,7 +461,7 @@ void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Out
   }
   if (leg == Leg::kPrefill) engine = live.route.prefill;
   if (leg == Leg::kEngine) engine = live.route.endpoint;
-  if (leg == Leg::kEngine || leg == Leg::kToEngine) disaggregation_->cancel(handle, now);
+  if (leg == Leg::kEngine || leg == Leg::kToEngine) moves_->disaggregation().cancel(handle, now);
   live.failure = label;
   settle(handle, outcome, now);
   if (!engine) {
@@ -556,12 +508,12 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   }
   if (options_.progress != nullptr)
     options_.progress->completed.fetch_add(1, std::memory_order_relaxed);
-  load_->on_completed(request, outcome, now);
-  schedule_client(now);
+  client_->load().on_completed(request, outcome, now);
+  client_->schedule(now);
 }
 
 void Simulation::report_stuck(SimTime now) const {
-  throw StuckError(describe_stuck(now, live_, *servers_, *router_, load_->finished()));
+  throw StuckError(describe_stuck(now, live_, *servers_, *router_, client_->load().finished()));
 }
 
 void Simulation::verify() const {

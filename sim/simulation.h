@@ -7,13 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "sim/disaggregation.h"
+#include "sim/client.h"
 #include "sim/event_queue.h"
 #include "sim/gateway.h"
 #include "sim/held_picks.h"
 #include "sim/held_requests.h"
-#include "sim/kv_copies.h"
-#include "sim/kv_pulls.h"
+#include "sim/kv_moves.h"
 #include "sim/live_keys.h"
 #include "sim/live_requests.h"
 #include "sim/observe/observer_list.h"
@@ -22,7 +21,6 @@
 #include "sim/router/router.h"
 #include "sim/run_recorder.h"
 #include "sim/servers.h"
-#include "sim/transfers.h"
 
 namespace routesim::sim {
 
@@ -66,10 +64,6 @@ class Simulation final : private RequestFlow {
   [[noreturn]] void throw_end_of_time() const;
   void verify() const;
 
-  // The client.
-  void client_action(SimTime now);
-  void schedule_client(SimTime now);
-  void key_prompts(std::size_t i);
   void send(workloads::Request&& sent, const PromptKeys& keys, SimTime now);
 
   // On the way to an engine.
@@ -116,22 +110,14 @@ class Simulation final : private RequestFlow {
   const RunPlan& plan_;
   RunOptions options_;
   EventQueue queue_;
-  std::unique_ptr<workloads::LoadGenerator> load_;
   std::optional<PromptKeyTable> prompt_keys_;
+  std::optional<Client> client_;
   LiveRequests live_;
   std::optional<LiveKeys> live_keys_;
   std::optional<Servers> servers_;
   std::optional<Router> router_;
   std::optional<RunRecorder> recorder_;
-  /// What moves KV over links; `over` shares them.
-  struct Moves {
-    std::optional<Transfers> over;
-    std::optional<KvCopies> copies;
-    std::optional<KvDisks> disks;
-    std::optional<KvPulls> pulls;
-  };
-  Moves moves_;
-  std::optional<Disaggregation> disaggregation_;
+  std::optional<KvMoves> moves_;
   /// Requests that wait at the router, for flow control or for a balancer; and behind it.
   struct AtRouter {
     std::optional<HeldRequests> by_flow;
@@ -141,12 +127,7 @@ class Simulation final : private RequestFlow {
   AtRouter at_router_;
   ObserverList observers_;
   std::uint64_t arrivals_ = 0;
-  SimTime pending_client_ = SimTime::max();
-  struct Scratch {
-    std::vector<workloads::Request> to_send;  ///< Of client_action().
-    std::vector<EngineOutput> outputs;        ///< Of collect().
-  };
-  Scratch scratch_;
+  std::vector<EngineOutput> outputs_;  ///< Scratch of collect().
   bool stopped_ = false;
   bool private_answers_ = false;  ///< Blocks of answers that no prompt can contain go unannounced.
 };

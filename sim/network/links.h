@@ -13,6 +13,13 @@ namespace routesim::sim {
 
 using LinkId = std::uint32_t;
 
+/// How much of the links of an engine was used over a time, 0..1.
+struct LinkUse {
+  double to_gpus = 0, to_host = 0;  ///< The bus between the GPUs of an engine and its host.
+  double host_memory = 0;
+  double nic_out = 0, nic_in = 0;  ///< Of the server's port.
+};
+
 /// The links that one flow uses, each once; at most kMost.
 class LinkPath {
  public:

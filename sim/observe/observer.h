@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "models/latency_model.h"
 #include "sim/observe/run_result.h"
+#include "sim/tiers/tier_engines.h"
 #include "workloads/load_generator.h"
 #include "workloads/request.h"
 
@@ -37,16 +38,6 @@ struct StepSpan {
   SimTime begin, end;
   std::int64_t steps = 1;
   models::BatchShape shape;  ///< Of the (last) step; empty for a lock-step rank's dummy batch.
-};
-
-/// KV that moved between the GPUs of an engine and its host, or from host to host.
-struct CopySpan {
-  enum class Kind : std::uint8_t { kToGpus, kToHost, kPull, kFromDisk, kToDisk };
-  Kind kind = Kind::kToGpus;
-  std::uint32_t endpoint = 0;
-  std::uint32_t source = 0;  ///< Endpoint that a pull comes from.
-  SimTime begin, end;
-  double bytes = 0;
 };
 
 class Observer {

@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "models/latency_model.h"
+#include "sim/network/links.h"
 #include "sim/statistics/samples.h"
 #include "sim/tiers/tier_counters.h"
 #include "workloads/load_generator.h"
@@ -20,13 +21,6 @@ namespace routesim::sim {
 /// The most that a stage may leave unanswered of what it is asked; see StageResult::unanswered().
 /// Beyond it requests pile up until the stage ends, or time out, or are refused.
 inline constexpr double kMostQueueGrowth = 0.02;
-
-/// How much of a link was used over the whole run, 0..1.
-struct LinkUse {
-  double to_gpus = 0, to_host = 0;  ///< The bus between the GPUs of an engine and its host.
-  double host_memory = 0;
-  double nic_out = 0, nic_in = 0;  ///< Of the server's port.
-};
 
 /// KV blocks outside GPU memory: what one endpoint did with them, or all that have some.
 struct TierResult {

@@ -12,8 +12,8 @@
 #include "models/kv_cache_spec.h"
 #include "models/latency_model.h"
 #include "policies/config/document.h"
-#include "sim/plan/scenario.h"
 #include "sim/rules/engine_config.h"
+#include "sim/plan/scenario.h"
 #include "workloads/load_generator.h"
 
 namespace routesim::sim {

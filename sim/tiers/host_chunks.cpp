@@ -246,7 +246,7 @@ void HostChunks::write(Holdings& written, Chunks chunks, std::int64_t from, std:
   pool_.mark(room, KvCache::Copy::kWrite);
 }
 
-// What is in present_ is not evicted for them.
+// The chunks in present_ are not evicted for them.
 void HostChunks::write_missing(Chunks chunks, Holdings& written) {
   BlockHolding guard;
   pool_.take_hits(present_, guard);

@@ -88,7 +88,7 @@ class HostChunks final : private KvEventSink {
     std::uint32_t stamp = 0;  ///< RunRef::stamp of the run.
     std::int64_t end() const { return begin + blocks; }
   };
-  /// What one group has of a stretch of chunks.
+  /// The part of a stretch of chunks that one group has.
   struct Count {
     std::int64_t chunks = 0;
     bool pending = false;  ///< Some are being written: nothing is certain yet.

@@ -25,7 +25,7 @@ struct KvPull {
   bool disk = false;             ///< Files answer, not another engine.
 };
 
-/// What an engine core tells the other side of a pull.
+/// An engine core tells this to the other side of a pull.
 struct PullMessage {
   enum class Kind : std::uint8_t {
     kAsk,     ///< From the engine that wants chunks: it has made a pull.
@@ -43,7 +43,7 @@ struct PullMessage {
 /// KvPull::found of an answer that has to be asked for again: chunks are being written.
 inline constexpr std::int64_t kAskAgain = -1;
 
-/// What an engine core hears of a pull, at the end of its running step: the other side asks,
+/// An engine core hears this of a pull, at the end of its running step: the other side asks,
 /// answers, wants the chunks, has got or sent them, or gives up.
 enum class PullNews : std::uint8_t {
   kAsked,

@@ -23,7 +23,7 @@ struct TierCopy {
   double bytes = 0;
 };
 
-/// What a tier has behind a prefix that GPU memory has.
+/// The hit of a tier behind a prefix that GPU memory has.
 struct TierFound {
   std::int64_t blocks = 0;  ///< To be loaded into GPU memory.
   std::int64_t tokens = 0;  ///< There will be from the sequence's start, the hit included.
@@ -48,7 +48,7 @@ class KvTiers {
   KvTiers(const KvTiers&) = delete;
   KvTiers& operator=(const KvTiers&) = delete;
 
-  /// What there is behind a prefix of `hit` blocks that GPU memory has. `keys` are those of all
+  /// Finds what is behind a prefix of `hit` blocks that GPU memory has. `keys` are those of all
   /// full blocks of the sequence, which has q.target tokens so far.
   virtual TierFound lookup(Sequence& q, Keys keys, std::int64_t hit) = 0;
   /// Leading blocks of a prompt that can be read, `hit` of them in GPU memory. Changes nothing.

@@ -1,6 +1,6 @@
 // Files behind host memory, by hand: steps of 10 ms, blocks of 16 tokens that take 1 ms between GPU
 // and host, and 1 ms between host and files.
-#include "sim/kv_disks.h"
+#include "sim/tiers/kv_disks.h"
 
 #include "tests/sim/plan_fixture.h"
 

@@ -1,6 +1,6 @@
 // Pulls of chunks between the host memories of two servers, by hand: steps of 10 ms, blocks of 16
 // tokens and 1 MB that take 1 ms over the bus of a server, and 1 ms over the network.
-#include "sim/kv_pulls.h"
+#include "sim/tiers/kv_pulls.h"
 
 #include "tests/sim/plan_fixture.h"
 

@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <vector>
 
-#include "sim/event_queue.h"
-#include "sim/kv_disks.h"
-#include "sim/live_requests.h"
-#include "sim/servers.h"
-#include "sim/transfers.h"
+#include "sim/network/transfers.h"
+#include "sim/tiers/kv_disks.h"
+#include "sim/tiers/kv_pull.h"
+#include "sim/tiers/tier_engines.h"
 
 namespace routesim::sim {
 
@@ -22,14 +20,14 @@ namespace routesim::sim {
 class KvPulls final : public TransferOwner, public DiskReader {
  public:
   /// All arguments outlive this.
-  KvPulls(Servers& servers, Transfers& transfers, KvDisks& disks, EventQueue& queue,
-          RequestFlow& flow);
+  KvPulls(Transfers& transfers, KvDisks& disks, TierEngines& engines)
+      : transfers_(transfers), disks_(disks), engines_(engines) {}
 
-  /// Sends the messages of a replica.
-  void send(std::uint32_t replica, SimTime now);
+  /// An engine sends a message.
+  void on_message(std::uint32_t endpoint, PullMessage& message, SimTime now);
   void on_transferred(std::uint64_t id, SimTime now) override;
   void on_read(std::uint32_t pull, SimTime now) override;
-  /// EventKind::kPullStep: the next message of a pull arrives, or its time is over.
+  /// The next message of a pull arrives, or its time is over.
   void step(std::uint32_t id, bool deadline, SimTime now);
 
  private:
@@ -42,16 +40,11 @@ class KvPulls final : public TransferOwner, public DiskReader {
     bool over = false;
   };
   void begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTime now);
-  void on_message(std::uint32_t endpoint, PullMessage& message, SimTime now);
   void book(Running& r, PullNews news, bool to_asker, SimTime at);
-  void tell(std::uint32_t endpoint, PullNews news, KvPull& pull, SimTime now);
 
-  Servers& servers_;
   Transfers& transfers_;
   KvDisks& disks_;
-  EventQueue& queue_;
-  RequestFlow& flow_;
-  std::vector<std::uint32_t> first_endpoint_;  ///< By replica.
+  TierEngines& engines_;
   /// All pulls of the run: an engine may still hold a message about one that is over.
   std::map<std::uint32_t, Running> running_;
   std::uint32_t pulls_ = 0;

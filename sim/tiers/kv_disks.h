@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/live_requests.h"
-#include "sim/servers.h"
+#include "sim/network/transfers.h"
 #include "sim/tiers/chunk_pool.h"
-#include "sim/transfers.h"
+#include "sim/tiers/kv_pull.h"
+#include "sim/tiers/tier_engines.h"
 
 namespace routesim::sim {
 
@@ -34,8 +34,15 @@ class DiskReader {
 /// thread_pool.py (v0.22 to v0.30 likewise).
 class KvDisks final : public TransferOwner {
  public:
-  /// All arguments outlive this.
-  KvDisks(const RunPlan& plan, Servers& servers, Transfers& transfers, RequestFlow& flow);
+  enum Direction : std::size_t { kRead, kWrite };
+  using Rates = std::array<double, 2>;  ///< Bytes per second, per direction.
+
+  /// The references outlive this.
+  KvDisks(std::size_t endpoints, Transfers& transfers, TierEngines& engines)
+      : transfers_(transfers), loop_(engines), engines_(endpoints) {}
+  /// The engine of an endpoint has files. Their names begin with `layout`: of another model, or
+  /// another layout of one, there are others. `drives`: those of its host.
+  void add_engine(std::uint32_t endpoint, const std::string& layout, const Rates& drives);
   void set_reader(DiskReader& reader) { reader_ = &reader; }
 
   /// How many chunks of a pull there are from its first one on.
@@ -47,7 +54,6 @@ class KvDisks final : public TransferOwner {
   void on_transferred(std::uint64_t id, SimTime now) override;
 
  private:
-  enum Direction : std::size_t { kRead, kWrite };
   struct FileSystem {
     ChunkPool files{ChunkPool::kNoLimit};
     std::array<std::vector<LinkId>, 2> links;  ///< Its own, per direction.
@@ -69,17 +75,14 @@ class KvDisks final : public TransferOwner {
     std::array<std::deque<Job>, 2> waiting;
     std::map<std::uint32_t, Job> running;
   };
-  void add_engine(const RunPlan& plan, std::uint32_t endpoint);
-  std::size_t file_system(const RunPlan& plan, std::uint32_t endpoint);
+  std::size_t file_system(std::uint32_t endpoint, const std::string& layout, const Rates& drives);
   void enqueue(std::uint32_t endpoint, Job job, SimTime now);
   void start_waiting(std::uint32_t endpoint, SimTime now);
   void start(std::uint32_t endpoint, Job job, std::size_t thread, SimTime now);
   void finish(std::uint32_t endpoint, Job& job, SimTime now);
-  void tell_written(std::uint32_t endpoint, Job& job, SimTime now);
 
-  Servers& servers_;
   Transfers& transfers_;
-  RequestFlow& flow_;
+  TierEngines& loop_;
   DiskReader* reader_ = nullptr;
   std::map<std::pair<std::string, LinkId>, std::size_t> system_of_;
   std::vector<FileSystem> systems_;

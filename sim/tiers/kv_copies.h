@@ -2,13 +2,14 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
 
-#include "sim/live_requests.h"
-#include "sim/servers.h"
-#include "sim/transfers.h"
+#include "sim/network/transfers.h"
+#include "sim/tiers/kv_tiers.h"
+#include "sim/tiers/tier_engines.h"
 
 namespace routesim::sim {
 
@@ -17,11 +18,12 @@ namespace routesim::sim {
 /// gpu_worker.py: a stream per direction, transfers chained by events).
 class KvCopies final : public TransferOwner {
  public:
-  /// All arguments outlive this.
-  KvCopies(Servers& servers, Transfers& transfers, RequestFlow& flow);
+  /// The references outlive this.
+  KvCopies(std::size_t endpoints, Transfers& transfers, TierEngines& engines)
+      : transfers_(transfers), engines_(engines), queues_(endpoints) {}
 
-  /// Queues what a replica asks for.
-  void start(std::uint32_t replica, SimTime now);
+  /// Queues a copy that an engine wants.
+  void start(std::uint32_t endpoint, const TierCopy& copy, SimTime now);
   void on_transferred(std::uint64_t id, SimTime now) override;
 
  private:
@@ -31,11 +33,9 @@ class KvCopies final : public TransferOwner {
   };
   void begin(std::uint32_t endpoint, TierCopy::Direction direction, SimTime now);
 
-  Servers& servers_;
   Transfers& transfers_;
-  RequestFlow& flow_;
-  std::vector<std::uint32_t> first_endpoint_;  ///< By replica.
-  std::vector<std::array<Queue, 2>> queues_;   ///< By endpoint and direction.
+  TierEngines& engines_;
+  std::vector<std::array<Queue, 2>> queues_;  ///< By endpoint and direction.
 };
 
 }  // namespace routesim::sim

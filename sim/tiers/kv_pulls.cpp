@@ -1,4 +1,4 @@
-#include "sim/kv_pulls.h"
+#include "sim/tiers/kv_pulls.h"
 
 #include <algorithm>
 #include <utility>
@@ -18,29 +18,10 @@ constexpr Duration kLongestPull = Duration::seconds(30);
 
 }  // namespace
 
-KvPulls::KvPulls(Servers& servers, Transfers& transfers, KvDisks& disks, EventQueue& queue,
-                 RequestFlow& flow)
-    : servers_(servers),
-      transfers_(transfers),
-      disks_(disks),
-      queue_(queue),
-      flow_(flow),
-      first_endpoint_(servers.replicas().size()) {
-  for (std::uint32_t e = servers.endpoints().size(); e-- > 0;)
-    first_endpoint_[servers.endpoints()[e].replica] = e;
-}
-
-void KvPulls::send(std::uint32_t replica, SimTime now) {
-  std::vector<Replica::RankMessage> messages;
-  messages.swap(servers_.replica(replica).messages());
-  for (Replica::RankMessage& m : messages)
-    on_message(first_endpoint_[replica] + static_cast<std::uint32_t>(m.rank), m.message, now);
-}
-
 void KvPulls::book(Running& r, PullNews news, bool to_asker, SimTime at) {
   r.next = news;
   r.to_asker = to_asker;
-  queue_.push(at, EventKind::kPullStep, r.pull->id);
+  engines_.book_step(r.pull->id, false, at);
 }
 
 void KvPulls::begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTime now) {
@@ -57,7 +38,7 @@ void KvPulls::begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTim
     return;
   }
   r.has = r.pull->source;
-  queue_.push(now + kLongestPull, EventKind::kPullStep, id, 1);
+  engines_.book_step(id, true, now + kLongestPull);
   book(r, PullNews::kAsked, false, now + kMessage);
 }
 
@@ -103,27 +84,20 @@ void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime n
 
 void KvPulls::on_transferred(std::uint64_t id, SimTime now) {
   const Running& r = running_.at(static_cast<std::uint32_t>(id));
-  flow_.report({.kind = CopySpan::Kind::kPull,
-                .endpoint = r.asks,
-                .source = r.has,
-                .begin = r.sent,
-                .end = now,
-                .bytes = r.pull->bytes});
-  tell(r.has, PullNews::kSent, *r.pull, now);
+  engines_.report({.kind = CopySpan::Kind::kPull,
+                   .endpoint = r.asks,
+                   .source = r.has,
+                   .begin = r.sent,
+                   .end = now,
+                   .bytes = r.pull->bytes});
+  engines_.tell(r.has, PullNews::kSent, *r.pull, now);
 }
 
 void KvPulls::on_read(std::uint32_t pull, SimTime now) {
   Running& r = running_.at(pull);
   r.over = true;
   r.pull->chunks = {};
-  tell(r.asks, PullNews::kArrived, *r.pull, now);
-}
-
-void KvPulls::tell(std::uint32_t endpoint, PullNews news, KvPull& pull, SimTime now) {
-  const EndpointHome& at = servers_.endpoints()[endpoint];
-  servers_.replica(at.replica).advance_to(now);
-  servers_.replica(at.replica).tell_pull(at.rank, news, pull, now);
-  flow_.after_touch(at.replica, now);
+  engines_.tell(r.asks, PullNews::kArrived, *r.pull, now);
 }
 
 void KvPulls::step(std::uint32_t id, bool deadline, SimTime now) {
@@ -133,8 +107,8 @@ void KvPulls::step(std::uint32_t id, bool deadline, SimTime now) {
   if (deadline) {
     r.over = true;
     transfers_.cancel(Transfers::Kind::kTierPull, id, now);
-    tell(r.has, PullNews::kDropped, *r.pull, now);
-    tell(r.asks, PullNews::kFailed, *r.pull, now);
+    engines_.tell(r.has, PullNews::kDropped, *r.pull, now);
+    engines_.tell(r.asks, PullNews::kFailed, *r.pull, now);
     return;
   }
   const PullNews news = r.next;
@@ -143,7 +117,7 @@ void KvPulls::step(std::uint32_t id, bool deadline, SimTime now) {
     r.over = true;
     r.pull->chunks = {};
   }
-  tell(r.to_asker ? r.asks : r.has, news, *r.pull, now);
+  engines_.tell(r.to_asker ? r.asks : r.has, news, *r.pull, now);
 }
 
 }  // namespace routesim::sim

@@ -1,41 +1,29 @@
-#include "sim/kv_disks.h"
+#include "sim/tiers/kv_disks.h"
 
 #include <algorithm>
 
 namespace routesim::sim {
 
-KvDisks::KvDisks(const RunPlan& plan, Servers& servers, Transfers& transfers, RequestFlow& flow)
-    : servers_(servers), transfers_(transfers), flow_(flow), engines_(servers.endpoints().size()) {
-  for (std::uint32_t e = 0; e < servers.endpoints().size(); ++e)
-    if (plan.pools[servers.endpoints()[e].pool].rules.tiers.disk.in_use()) add_engine(plan, e);
-}
-
-void KvDisks::add_engine(const RunPlan& plan, std::uint32_t endpoint) {
-  const DiskRules& rules = plan.pools[servers_.endpoints()[endpoint].pool].rules.tiers.disk;
+void KvDisks::add_engine(std::uint32_t endpoint, const std::string& layout, const Rates& drives) {
+  const DiskRules& rules = loop_.rules(endpoint).disk;
   Engine& engine = engines_[endpoint];
-  engine.system = file_system(plan, endpoint);
+  engine.system = file_system(endpoint, layout, drives);
   engine.readers = static_cast<std::size_t>(rules.read_threads);
   for (std::int64_t t = 0; t < rules.read_threads + rules.write_threads; ++t)
     engine.threads.push_back(transfers_.add_link(rules.thread_bytes_per_s));
   engine.busy.resize(engine.threads.size());
 }
 
-// Files of another model, or another layout of one, have names of their own.
-std::size_t KvDisks::file_system(const RunPlan& plan, std::uint32_t endpoint) {
-  const ResolvedPool& pool = plan.pools[servers_.endpoints()[endpoint].pool];
-  const TierRules& tiers = pool.rules.tiers;
-  const DiskRules& rules = tiers.disk;
-  const std::string name = rules.root + "\n" + pool.config.model + "\n" +
-                           std::to_string(tiers.chunk_blocks * pool.rules.block_size) + "\n" +
-                           std::to_string(tiers.block_bytes);
+std::size_t KvDisks::file_system(std::uint32_t endpoint, const std::string& layout,
+                                 const Rates& drives) {
+  const DiskRules& rules = loop_.rules(endpoint).disk;
+  const std::string name = rules.root + "\n" + layout;
   const LinkId host = rules.shared ? ~LinkId{0} : transfers_.host_memory(endpoint);
   const auto [at, is_new] = system_of_.try_emplace({name, host}, systems_.size());
   if (!is_new) return at->second;
   FileSystem& system = systems_.emplace_back();
-  const HostConfig drives = plan.scenario.cluster.host.value_or(HostConfig{});
-  const double rates[] = {drives.disk_read_gb_per_s * 1e9, drives.disk_write_gb_per_s * 1e9};
   for (const Direction d : {kRead, kWrite}) {
-    const double rate = rules.shared || rules.bytes_per_s > 0 ? rules.bytes_per_s : rates[d];
+    const double rate = rules.shared || rules.bytes_per_s > 0 ? rules.bytes_per_s : drives[d];
     if (rate > 0) system.links[d].push_back(transfers_.add_link(rate));
   }
   return at->second;
@@ -104,8 +92,7 @@ void KvDisks::start(std::uint32_t endpoint, Job job, std::size_t thread, SimTime
   engine.busy[thread] = true;
   LinkPath path{engine.threads[thread], transfers_.host_memory(endpoint)};
   for (const LinkId link : system.links[job.direction]) path.add(link);
-  const EndpointHome& at = servers_.endpoints()[endpoint];
-  if (servers_.pool(at).rules.tiers.disk.shared) path.add(transfers_.nic(endpoint, writes));
+  if (loop_.rules(endpoint).disk.shared) path.add(transfers_.nic(endpoint, writes));
   const std::uint32_t id = job.id;
   const double bytes = job.bytes;
   engine.running.emplace(id, std::move(job));
@@ -119,7 +106,7 @@ void KvDisks::on_transferred(std::uint64_t id, SimTime now) {
   auto node = engine.running.extract(static_cast<std::uint32_t>(id));
   Job& job = node.mapped();
   engine.busy[job.thread] = false;
-  flow_.report(
+  loop_.report(
       {.kind = job.direction == kWrite ? CopySpan::Kind::kToDisk : CopySpan::Kind::kFromDisk,
        .endpoint = endpoint,
        .begin = job.begin,
@@ -136,17 +123,9 @@ void KvDisks::finish(std::uint32_t endpoint, Job& job, SimTime now) {
   }
   for (const BlockKey key : job.chunks->chunks)
     systems_[engines_[endpoint].system].files.insert(key);
-  tell_written(endpoint, job, now);
-}
-
-void KvDisks::tell_written(std::uint32_t endpoint, Job& job, SimTime now) {
   job.chunks->chunks = {};
   written_.push_back(std::move(job.chunks));
-  const EndpointHome& at = servers_.endpoints()[endpoint];
-  Replica& replica = servers_.replica(at.replica);
-  replica.advance_to(now);
-  replica.tell_pull(at.rank, PullNews::kDropped, *written_.back(), now);
-  flow_.after_touch(at.replica, now);
+  loop_.tell(endpoint, PullNews::kDropped, *written_.back(), now);
 }
 
 }  // namespace routesim::sim
