@@ -1,4 +1,4 @@
-"""The types of `RunResult.raw`. Generated from tools/render/result.schema.json by
+"""The types of `RunResult.raw`. Generated from docs/reference/result.schema.json by
 tools/python/generate_result_types.py. Do not edit."""
 
 from __future__ import annotations
@@ -9,23 +9,30 @@ if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
 
-#: Statistics of one value per request (of inter-token latency: per token). Percentiles are linear
-#: interpolations between order statistics; which ones there are is the load tool's choice. The
-#: percentile 50 is called `median`.
 Distribution = dict[str, float]
 
 
-#: Tokens of the prompts: statistics, which are absent without a success, and totals.
 PromptTokens = dict[str, float]
 
 
-#: Tokens of the answers: statistics, which are absent without a success, and their total.
 OutputTokens = dict[str, float]
 
 
-class Load(TypedDict):
-    """The requests that were sent, as inference-perf counts them."""
+GoodputMetrics = dict[str, float]
 
+
+class Command(TypedDict):
+    #: The scenario and its --set options, as given.
+    input: str
+    #: The --variant options.
+    variants: str
+    #: The other options that decide what is run.
+    options: str
+    #: The options of a scan: --rate and --replicas.
+    scan: str
+
+
+class LoadSummary(TypedDict):
     #: Requests sent.
     count: int
     #: Due time to send, s: how late the load tool itself was. Null when there is no value.
@@ -40,18 +47,7 @@ class Load(TypedDict):
     concurrency: NotRequired[int]
 
 
-class WholeLoad(TypedDict):
-    """The requests that were sent, of more than one stage."""
-
-    #: Requests sent.
-    count: int
-    #: Due time to send, s: how late the load tool itself was. Null when there is no value.
-    schedule_delay: Distribution | None
-
-
 class Latency(TypedDict):
-    """Latencies of successful requests as the client sees them, s."""
-
     #: Send to last token, s. Null when there is no value.
     request_latency: Distribution | None
     #: (end - send) / output tokens, s; one value per request. Null when there is no value.
@@ -59,15 +55,13 @@ class Latency(TypedDict):
     #: (end - first token) / (output tokens - 1), s; one value per request with at least two
     #: tokens. Null when there is no value.
     time_per_output_token: Distribution | None
-    #: Send to first token, s. Null without streaming. Null when there is no value.
+    #: Send to first token, s. Null without streaming, and when there is no value.
     time_to_first_token: Distribution | None
     #: Gap between two consecutive tokens, s, all pooled. Null when there is no value.
     inter_token_latency: Distribution | None
 
 
 class Throughput(TypedDict):
-    """Per second of the time from the first send to the end of the last request."""
-
     #: Prompt tokens of successful requests, tokens/s.
     input_tokens_per_sec: float
     #: Output tokens of successful requests, tokens/s.
@@ -78,72 +72,51 @@ class Throughput(TypedDict):
     requests_per_sec: float
 
 
-class GoodputMetrics(TypedDict):
-    """Goodput as inference-perf's own reports count it: shares of the successes."""
-
-    #: Successes within all goals, %.
-    goodput_percentage: float
-    #: Those requests, requests/s.
-    request_goodput: float
-    #: Their prompt and output tokens, tokens/s.
-    token_goodput: float
-    #: Successes within all goals.
-    good_requests: int
-    #: Successes.
-    total_requests: int
-    #: Successes within the goal of ttft, %. Absent without that goal.
-    ttft_attainment_percentage: NotRequired[float]
-    #: Successes within the goal of tpot, %. Absent without that goal.
-    tpot_attainment_percentage: NotRequired[float]
-    #: Successes within the goal of itl, %. Absent without that goal.
-    itl_attainment_percentage: NotRequired[float]
-    #: Successes within the goal of ntpot, %. Absent without that goal.
-    ntpot_attainment_percentage: NotRequired[float]
-    #: Successes within the goal of request_latency, %. Absent without that goal.
-    request_latency_attainment_percentage: NotRequired[float]
-
-
 class Successes(TypedDict):
-    """Requests that received all of their output."""
-
     #: Requests.
     count: int
+    #: Latencies of successful requests as the client sees them, s.
     latency: Latency
+    #: Per second of the time from the first send to the last end.
     throughput: Throughput
     #: Tokens per prompt; an older name of what prompt_tokens holds. Null when there is no value.
     prompt_len: Distribution | None
+    #: Tokens of the prompts: statistics, which are absent without a success, and totals.
     prompt_tokens: PromptTokens
+    #: Tokens of the answers: statistics, which are absent without a success, and their total.
     output_tokens: OutputTokens
     #: Tokens per answer; an older name of what output_tokens holds. Null when there is no value.
     output_len: Distribution | None
+    #: Goodput as inference-perf's own reports count it: shares of the successes.
     goodput_metrics: NotRequired[GoodputMetrics]
 
 
-class Failures(TypedDict):
-    """Requests that timed out, were refused, or were longer than the engine accepts."""
-
-    #: Requests.
-    count: int
-    #: Always null: failed requests have no latency here.
-    request_latency: None
-    #: Always null.
-    prompt_tokens: None
-    #: By reason.
-    by_label: dict[str, FailureLabel]
-
-
-class FailureLabel(TypedDict):
-    """The requests that failed for one reason."""
-
+class ByLabel(TypedDict):
     #: Requests.
     count: int
     #: Always empty.
     messages: list[str]
 
 
-class Quantiles(TypedDict):
-    """Latencies at each of quantile_levels, s. Null when there is no value."""
+class Failures(TypedDict):
+    #: Requests.
+    count: int
+    #: Always null: failed requests have no latency here.
+    request_latency: Distribution | None
+    #: Always null.
+    prompt_tokens: Distribution | None
+    #: By reason.
+    by_label: dict[str, ByLabel]
 
+
+class Usage(TypedDict):
+    #: Over servers and time. Null of a stage that was interrupted.
+    mean: float | None
+    #: The largest at any time.
+    max: float
+
+
+class Quantiles(TypedDict):
     #: Send to first token, s.
     time_to_first_token: list[float] | None
     #: Gap between two tokens, s.
@@ -154,18 +127,7 @@ class Quantiles(TypedDict):
     request_latency: list[float] | None
 
 
-class Usage(TypedDict):
-    """Share of the KV blocks in use, 0 to 1."""
-
-    #: Over servers and time.
-    mean: float
-    #: The largest at any time.
-    max: float
-
-
 class Goodput(TypedDict):
-    """Requests that succeeded within every goal of goodput_goals."""
-
     #: Requests within all goals.
     good_requests: int
     #: Requests sent.
@@ -178,9 +140,7 @@ class Goodput(TypedDict):
     output_tokens_per_sec: float
 
 
-class MeasuredValue(TypedDict):
-    """A published number of this stage."""
-
+class Measured(TypedDict):
     #: Name of the metric, as in docs/metrics.md.
     metric: str
     #: mean, p90 and so on; empty where there is one value.
@@ -192,69 +152,90 @@ class MeasuredValue(TypedDict):
 
 
 class Stage(TypedDict):
-    """One stage of the load."""
-
-    #: Number or name of the stage.
+    #: Number or name of the stage, or name of the class.
     name: str
     #: Part of the summary; warm-up stages are not.
     reported: bool
     #: First send to the end of the last request, s.
     benchmark_time_seconds: float
-    load_summary: Load
+    #: The requests that were sent, as inference-perf counts them.
+    load_summary: LoadSummary
+    #: Requests that received all of their output.
     successes: Successes
+    #: Requests that timed out, were refused, or were longer than the engine accepts.
     failures: Failures
     #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
     prefix_hit_ratio: float
+    #: Share of the KV blocks in use, 0 to 1.
     kv_cache_usage: Usage
     #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
     preemptions: int
     #: The queue grows until the stage ends, so latencies depend on how long it lasts.
     overloaded: bool
+    #: Latencies at each of quantile_levels, s. Null when there is no value.
     quantiles: Quantiles
+    #: Requests that succeeded within every goal of goodput_goals.
     goodput: NotRequired[Goodput]
     #: Published numbers of this stage. Absent when the scenario has none.
-    measured: NotRequired[list[MeasuredValue]]
+    measured: NotRequired[list[Measured]]
+
+
+class SummaryLoadSummary(TypedDict):
+    #: Requests sent.
+    count: int
+    #: Due time to send, s: how late the load tool itself was. Null when there is no value.
+    schedule_delay: Distribution | None
 
 
 class Summary(TypedDict):
-    """The whole run: the requests of all reported stages, pooled."""
-
     #: First send to the end of the last request, s.
     benchmark_time_seconds: float
-    load_summary: WholeLoad
+    #: The requests that were sent, as inference-perf counts them.
+    load_summary: SummaryLoadSummary
+    #: Requests that received all of their output.
     successes: Successes
+    #: Requests that timed out, were refused, or were longer than the engine accepts.
     failures: Failures
     #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
     prefix_hit_ratio: float
+    #: Share of the KV blocks in use, 0 to 1.
     kv_cache_usage: Usage
     #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
     preemptions: int
     #: The queue grows until the stage ends, so latencies depend on how long it lasts.
     overloaded: bool
+    #: Latencies at each of quantile_levels, s. Null when there is no value.
     quantiles: Quantiles
+    #: Requests that succeeded within every goal of goodput_goals.
     goodput: NotRequired[Goodput]
+    #: Published numbers of this stage. Absent when the scenario has none.
+    measured: NotRequired[list[Measured]]
 
 
 class TrafficClass(TypedDict):
-    """The requests of one traffic class, of the reported stages."""
-
-    #: Name of the class.
+    #: Number or name of the stage, or name of the class.
     name: str
     #: First send to the end of the last request, s.
     benchmark_time_seconds: float
-    load_summary: WholeLoad
+    #: The requests that were sent, as inference-perf counts them.
+    load_summary: SummaryLoadSummary
+    #: Requests that received all of their output.
     successes: Successes
+    #: Requests that timed out, were refused, or were longer than the engine accepts.
     failures: Failures
     #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
     prefix_hit_ratio: float
     #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
     preemptions: int
+    #: Latencies at each of quantile_levels, s. Null when there is no value.
     quantiles: Quantiles
+    #: Requests that succeeded within every goal of goodput_goals.
+    goodput: NotRequired[Goodput]
+    #: Published numbers of this stage. Absent when the scenario has none.
+    measured: NotRequired[list[Measured]]
 
 
 class Gateway(TypedDict):
-    """What the proxy in front of the servers did."""
-
     #: Requests refused by a limit.
     refused: int
     #: Attempts made again.
@@ -272,8 +253,6 @@ class Gateway(TypedDict):
 
 
 class Routing(TypedDict):
-    """What the router decided in the whole run."""
-
     #: Prompt tokens that engines found cached / prompt tokens, of all requests routed.
     prefix_hit_ratio: float
     #: Requests decided about.
@@ -292,14 +271,13 @@ class Routing(TypedDict):
     mean_wait_s: NotRequired[float]
     #: Longest such wait, s.
     max_wait_s: NotRequired[float]
+    #: What the proxy in front of the servers did.
     gateway: NotRequired[Gateway]
     #: Mean regret of a decision against the omniscient one, client-seconds. With --regret.
     mean_regret_s: NotRequired[float]
 
 
 class Waits(TypedDict):
-    """Waits for copies between KV tiers."""
-
     #: Waits.
     count: int
     #: Mean, s.
@@ -309,8 +287,6 @@ class Waits(TypedDict):
 
 
 class LinkUse(TypedDict):
-    """Bytes moved / bytes that could have been moved, 0 to 1."""
-
     #: The bus from host to GPU memory.
     to_gpus: float
     #: The bus back.
@@ -324,8 +300,6 @@ class LinkUse(TypedDict):
 
 
 class KvTiers(TypedDict):
-    """KV tiers beside GPU memory, whole run, unreported stages included."""
-
     #: hit_tokens / hbm_query_tokens.
     hit_ratio: float
     #: Prompt tokens looked up in GPU memory.
@@ -339,11 +313,11 @@ class KvTiers(TypedDict):
     #: Requests that loaded.
     loads: int
     #: Bytes they loaded.
-    loaded_bytes: int
+    loaded_bytes: float
     #: Chunks that got room in host memory.
     stored_chunks: int
     #: Their bytes.
-    stored_bytes: int
+    stored_bytes: float
     #: Chunks that made room.
     evicted_chunks: int
     #: Passes of a request in which nothing could make room.
@@ -357,28 +331,37 @@ class KvTiers(TypedDict):
     #: Pulls of others that were sent.
     pulls_served: int
     #: Bytes that pulls brought.
-    pulled_bytes: int
+    pulled_bytes: float
     #: Requests that asked files. Absent without files, like the next four.
     disk_lookups: NotRequired[int]
     #: Requests that files had chunks for.
     disk_reads: NotRequired[int]
     #: Bytes these brought.
-    disk_read_bytes: NotRequired[int]
+    disk_read_bytes: NotRequired[float]
     #: Requests whose chunks went to files, per step.
     disk_writes: NotRequired[int]
+    #: Until the chunks are in host memory, or not.
     disk_wait_s: NotRequired[Waits]
+    #: From the pass that begins a load until the engine has it.
     load_wait_s: Waits
+    #: From the pass that asks until there is nothing to wait for.
     pull_wait_s: Waits
     #: Room for chunks.
-    capacity_bytes: int
+    capacity_bytes: float
     #: Bytes they take at the end.
-    used_bytes: int
+    used_bytes: float
+    #: Bytes moved / bytes that could have been moved, 0 to 1.
     link_use: LinkUse
 
 
-class Replica(TypedDict):
-    """One server, or one data-parallel rank of it, in the whole run."""
+class ReplicaUsage(TypedDict):
+    #: Over time.
+    mean: float
+    #: The largest at any time.
+    max: float
 
+
+class Replica(TypedDict):
     #: Name of the server.
     name: str
     #: Its pool.
@@ -401,17 +384,27 @@ class Replica(TypedDict):
     kv_cache_tokens: int
     #: Cached blocks that made room.
     evicted_blocks: int
-    kv_cache_usage: Usage
+    #: Share of its KV blocks in use, 0 to 1.
+    kv_cache_usage: ReplicaUsage
     #: Most requests in its batch.
     max_running: int
     #: Most requests in its queue.
     max_waiting: int
+    #: Its KV tiers beside GPU memory.
     kv_tiers: NotRequired[KvTiers]
 
 
-class Validation(TypedDict):
-    """Error of one quantity against published numbers, for results with such step times."""
+Pool = TypedDict(
+    "Pool",
+    {
+        "pool": "str",
+        "class": "str",
+        "outside_fitted_range": "float",
+    },
+)
 
+
+class Validation(TypedDict):
     #: What was compared.
     quantity: str
     #: How many.
@@ -422,65 +415,48 @@ class Validation(TypedDict):
     worst_error_percent: float
 
 
-#: The step times of one pool.
-PoolTrust = TypedDict(
-    "PoolTrust",
-    {
-        "pool": "str",
-        "class": "str",
-        "outside_fitted_range": "float",
-    },
-)
-
-
-#: What the result rests on.
 Trust = TypedDict(
     "Trust",
     {
         "class": "str",
         "text": "str",
-        "pools": "list[PoolTrust]",
+        "pools": "list[Pool]",
         "validation": "list[Validation]",
     },
 )
 
 
 class BandSide(TypedDict):
-    """A stage with another KV capacity."""
-
     #: Mean TTFT, s.
-    ttft_mean_s: float
+    ttft_mean_s: float | None
     #: The queue grows until the stage ends.
     overloaded: bool
 
 
-class BandStage(TypedDict):
-    """One stage of the band."""
-
+class KvCapacityBandStage(TypedDict):
     #: Name of the stage.
     name: str
+    #: With the KV capacity as it is.
     as_is: BandSide
+    #: With fewer blocks.
     fewer: BandSide
+    #: With more blocks.
     more: BandSide
 
 
 class KvCapacityBand(TypedDict):
-    """What a few per cent of the KV blocks change near a knee."""
-
     #: Share of the blocks taken or added, 0 to 1.
     band: float
     #: The finding in a sentence.
     text: str
     #: Stages that change.
-    stages: list[BandStage]
+    stages: list[KvCapacityBandStage]
 
 
-class ClusterSeries(TypedDict):
-    """Counters of the cluster at each point of time_s."""
-
+class Cluster(TypedDict):
     #: Requests sent so far.
     sent: list[int]
-    #: Requests that succeeded so far.
+    #: Requests that ended so far.
     done: list[int]
     #: Requests that failed so far.
     failed: list[int]
@@ -490,9 +466,7 @@ class ClusterSeries(TypedDict):
     unrouted: list[int]
 
 
-class EndpointSeries(TypedDict):
-    """One endpoint at each point of time_s."""
-
+class Endpoint(TypedDict):
     #: Name of the endpoint.
     name: str
     #: Its pool.
@@ -504,7 +478,7 @@ class EndpointSeries(TypedDict):
     #: Requests that the router counts.
     in_flight: list[int]
     #: Share of KV blocks in use.
-    kv_cache_usage: list[float]
+    kv_cache_usage: list[float | None]
     #: Cache hits of the interval, 0 to 1; null without a lookup.
     prefix_hit_rate: list[float | None]
     #: Mean step of the interval, s; null without a step.
@@ -512,20 +486,17 @@ class EndpointSeries(TypedDict):
 
 
 class Series(TypedDict):
-    """Samples over time, at most 600 points. With --series."""
-
     #: Time between two points, s.
     interval_s: float
     #: The points, s of simulated time.
-    time_s: list[float]
-    cluster: ClusterSeries
-    #: Every endpoint.
-    endpoints: list[EndpointSeries]
+    time_s: list[float | None]
+    #: Counters of the cluster at each point of time_s.
+    cluster: Cluster
+    #: Every endpoint at each point of time_s.
+    endpoints: list[Endpoint]
 
 
 class Published(TypedDict):
-    """A row in which the publication sums up its ladder."""
-
     #: As published.
     metric: str
     #: How the publication sums up.
@@ -533,51 +504,41 @@ class Published(TypedDict):
     #: Unit of both values.
     unit: str
     #: What the simulation gives.
-    simulated: float
+    simulated: float | None
     #: What was published.
     measured: float
     #: Where.
     source: str
 
 
-class GoodputGoals(TypedDict):
-    """Latency goals that good requests meet."""
-
-    #: Bound of ttft, s.
-    ttft: NotRequired[float]
-    #: Bound of tpot, s.
-    tpot: NotRequired[float]
-    #: Bound of itl, s.
-    itl: NotRequired[float]
-    #: Bound of ntpot, s.
-    ntpot: NotRequired[float]
-    #: Bound of request_latency, s.
-    request_latency: NotRequired[float]
-
-
 class Variant(TypedDict):
-    """One fleet and policy. With --replications this is the run with the first seed."""
-
     #: Name of the variant.
     name: str
-    #: The variant whose load or fleet this one changes. Absent without a scan.
+    #: The variant whose load this one changes. Absent without a scan.
     scan_of: NotRequired[str]
-    #: The variant of the same fleet at the load as it is. Absent without a scan of fleets.
+    #: The variant whose fleet this one changes. Absent without a scan of fleets.
     fleet_of: NotRequired[str]
-    goodput_goals: NotRequired[GoodputGoals]
+    #: Latency goals that good requests meet: bounds, s.
+    goodput_goals: NotRequired[dict[str, float]]
     #: The stages of the load, warm-up stages included.
     stages: list[Stage]
+    #: The whole run: the requests of all reported stages, pooled.
     summary: Summary
-    #: By traffic class. Absent without classes.
+    #: The requests of each traffic class, of the reported stages. Absent without classes.
     classes: NotRequired[list[TrafficClass]]
+    #: What the router decided in the whole run.
     routing: Routing
+    #: KV tiers beside GPU memory, whole run, unreported stages included.
     kv_tiers: NotRequired[KvTiers]
-    #: Every server.
+    #: Every server, or data-parallel rank of one, in the whole run.
     replicas: list[Replica]
+    #: What the result rests on.
     trust: Trust
+    #: What a few per cent of the KV blocks change near a knee.
     kv_capacity_band: NotRequired[KvCapacityBand]
     #: Requests that the load tool sends before its run, without a report.
     preparation: NotRequired[list[Stage]]
+    #: Samples over time, at most 600 points. With --series.
     series: NotRequired[Series]
     #: Published summary rows beside the simulation.
     published: NotRequired[list[Published]]
@@ -591,9 +552,16 @@ class Variant(TypedDict):
     resolved: NotRequired[dict[str, Any]]
 
 
-class Estimate(TypedDict):
-    """A metric over the runs."""
+class Until(TypedDict):
+    #: As given.
+    rule: str
+    #: Every interval is as narrow.
+    reached: bool
+    #: The reason, where it is not reached; else empty.
+    reason: str
 
+
+class Metric(TypedDict):
     #: Mean over the runs.
     mean: float
     #: Standard deviation between runs; null with one run.
@@ -614,56 +582,47 @@ class Estimate(TypedDict):
     values: list[float]
 
 
-class ReplicatedStage(TypedDict):
-    """One stage over all runs."""
-
+class VariantStage(TypedDict):
     #: Name of the stage.
     name: str
     #: Part of the summary.
     reported: bool
-    #: In at least one run.
+    #: In the mean of the runs.
     overloaded: bool
     #: By name with unit and statistic, such as ttft_ms.p99. Null where the stage has no such
     #: value.
-    metrics: dict[str, Estimate | None]
+    metrics: dict[str, Metric | None]
 
 
-class ReplicatedSummary(TypedDict):
-    """The whole run over all runs."""
-
-    #: Overloaded.
+class VariantSummary(TypedDict):
+    #: In the mean of the runs.
     overloaded: bool
     #: By name with unit and statistic, such as ttft_ms.p99. Null where the stage has no such
     #: value.
-    metrics: dict[str, Estimate | None]
+    metrics: dict[str, Metric | None]
 
 
-class ReplicatedVariant(TypedDict):
-    """One variant over all runs."""
-
+class ReplicationsVariant(TypedDict):
     #: Name of the variant.
     name: str
     #: Seeds of its runs.
     seeds: list[int]
     #: By stage.
-    stages: list[ReplicatedStage]
-    summary: ReplicatedSummary
+    stages: list[VariantStage]
+    #: The whole run over all runs.
+    summary: VariantSummary
 
 
 class Percent(TypedDict):
-    """Change of the mean, %, with Fieller's 95 % interval where there is one."""
-
     #: 100 (new - base) / base, %.
     mean: float
-    #: Lower end, %.
-    low: NotRequired[float | None]
+    #: Lower end of Fieller's 95 % interval, %.
+    low: NotRequired[float]
     #: Upper end, %.
-    high: NotRequired[float | None]
+    high: NotRequired[float]
 
 
-class Difference(TypedDict):
-    """Difference of one metric to the base."""
-
+class StageMetric(TypedDict):
     #: Mean over the runs.
     mean: float
     #: Standard deviation between runs; null with one run.
@@ -680,73 +639,54 @@ class Difference(TypedDict):
     verdict: str
 
 
-class StageDifferences(TypedDict):
-    """Differences of one stage."""
-
+class DifferenceStage(TypedDict):
     #: Name of the stage.
     name: str
     #: By name with unit and statistic.
-    metrics: dict[str, Difference]
+    metrics: dict[str, StageMetric]
 
 
-class SummaryDifferences(TypedDict):
-    """Differences of the whole run."""
-
+class DifferenceSummary(TypedDict):
     #: By name with unit and statistic.
-    metrics: dict[str, Difference]
+    metrics: dict[str, StageMetric]
 
 
-class Differences(TypedDict):
-    """One variant against the first."""
-
+class Difference(TypedDict):
     #: Name of the first variant.
     base: str
     #: Name of the other.
     variant: str
     #: Both faced the same requests with each seed.
     paired: bool
-    #: Why not; else empty.
+    #: The reason, where they did not; else empty.
     note: str
     #: By stage.
-    stages: list[StageDifferences]
-    summary: SummaryDifferences
-
-
-class Until(TypedDict):
-    """The stopping rule of --until."""
-
-    #: As given.
-    rule: str
-    #: Every interval is as narrow.
-    reached: bool
-    #: Why it is not reached; else empty.
-    reason: str
+    stages: list[DifferenceStage]
+    #: Differences of the whole run.
+    summary: DifferenceSummary
 
 
 class Replications(TypedDict):
-    """All runs together. With --replications or --until."""
-
     #: Runs per variant.
     count: int
     #: Seeds of the runs.
     seeds: list[int]
     #: Confidence of the intervals, 0 to 1.
     confidence: float
+    #: The stopping rule of --until.
     until: NotRequired[Until]
     #: By variant.
-    variants: list[ReplicatedVariant]
+    variants: list[ReplicationsVariant]
     #: Every later variant against the first.
-    differences: list[Differences]
+    differences: list[Difference]
 
 
-class Expectation(TypedDict):
-    """One expectation of the scenario, judged."""
-
+class Expectations(TypedDict):
     #: The condition, such as ttft_ms.p99 < 500.
     expected: str
     #: Variant and stage.
     of: str
-    #: holds, fails or undecided.
+    #: Whether it holds.
     decision: Literal["holds", "fails", "undecided"]
     #: What was found.
     found: str
@@ -756,9 +696,7 @@ class Expectation(TypedDict):
     line: int
 
 
-class VerdictLine(TypedDict):
-    """One sentence about the winner, or without one about the variant that it names first."""
-
+class Line(TypedDict):
     #: It names the variant that this one is compared with.
     text: str
     #: Whether this variant has the better value; null where neither has, as far as can be told.
@@ -766,8 +704,6 @@ class VerdictLine(TypedDict):
 
 
 class Knee(TypedDict):
-    """How much load one variant holds."""
-
     #: Name of the variant.
     variant: str
     #: The finding in a few words.
@@ -780,8 +716,6 @@ class Knee(TypedDict):
 
 
 class Verdict(TypedDict):
-    """Which variant wins, by how much, and what to do next, in sentences."""
-
     #: One or two sentences.
     headline: str
     #: The variant that all others are compared with: the first.
@@ -793,7 +727,7 @@ class Verdict(TypedDict):
     #: Expectations that fail or are undecided.
     failed: list[str]
     #: What the winner does better and worse; without a winner, the best variant besides the base.
-    lines: list[VerdictLine]
+    lines: list[Line]
     #: All variants, the best first; empty for fewer than three.
     ranking: str
     #: By variant.
@@ -806,19 +740,6 @@ class Verdict(TypedDict):
     trust: str
     #: What to do now, each with a command.
     next: list[str]
-
-
-class Command(TypedDict):
-    """The arguments that decide what is run."""
-
-    #: The scenario and its --set options, as given.
-    input: str
-    #: The --variant options.
-    variants: str
-    #: The other options that decide what is run.
-    options: str
-    #: The options of a scan: --rate and --replicas.
-    scan: str
 
 
 class Result(TypedDict):
@@ -840,12 +761,15 @@ class Result(TypedDict):
     scenario_hash: NotRequired[str]
     #: True when the run was interrupted and the results are partial; else absent.
     interrupted: NotRequired[bool]
+    #: The arguments that decide what is run.
     command: NotRequired[Command]
     #: Levels of every `quantiles`, %.
     quantile_levels: list[float]
     #: Every variant, in the order of the scenario.
     variants: list[Variant]
+    #: All runs together. With --replications or --until.
     replications: NotRequired[Replications]
-    #: Absent when nothing is expected.
-    expectations: NotRequired[list[Expectation]]
-    verdict: Verdict
+    #: The expectations of the scenario, judged. Absent when nothing is expected.
+    expectations: NotRequired[list[Expectations]]
+    #: Which variant wins, by how much, and what to do next, in sentences.
+    verdict: NotRequired[Verdict]
