@@ -81,7 +81,7 @@ double Samples::bucket_low(std::size_t bucket) {
 
 double Samples::histogram_percentile(double rank) const {
   double below = 0;
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+  for (std::size_t i = bucket_of(min_); i < buckets_.size(); ++i) {
     const auto here = static_cast<double>(buckets_[i]);
     if (here > 0 && rank < below + here) {
       const double low = std::max(bucket_low(i), static_cast<double>(min_));
