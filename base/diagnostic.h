@@ -1,5 +1,5 @@
-// What is wrong with an input, in compiler form. Libraries collect diagnostics; only tools print
-// them: `file:line:col: error: path: what (got …)` and a hint line.
+// Faults of an input, in compiler form. Libraries collect diagnostics; only tools print them:
+// `file:line:col: error: path: what (got …)` and a hint line.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace routesim {
 
-/// Where a value came from. Line and column count from 1; 0 means "the file as a whole".
+/// The place that a value came from. Line and column count from 1; 0 means "the file as a whole".
 struct SourceLocation {
   std::string file;  ///< Path as the user wrote it, or "--set".
   int line = 0;
@@ -24,11 +24,11 @@ struct Diagnostic {
   Severity severity = Severity::kError;
   SourceLocation where = {};
   std::string path = {};  ///< Dotted key path such as `cluster.pools[0].replicas`; may be empty.
-  std::string message;    ///< What is wrong, ending in `(got …)` where a value is at fault.
-  std::string hint = {};  ///< What to do about it; may be empty.
+  std::string message;    ///< The fault, ending in `(got …)` where a value is wrong.
+  std::string hint = {};  ///< The remedy; may be empty.
 };
 
-/// What became of one key of a file that was read.
+/// The fate of one key of a file that was read.
 struct KeyUse {
   SourceLocation where;
   std::string_view format;  ///< Name of the format (a literal), as in KeyTable.

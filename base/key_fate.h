@@ -11,7 +11,7 @@
 
 namespace routesim {
 
-/// What becomes of a key.
+/// The fate of a key.
 enum class Fate : std::uint8_t {
   kUsed,          ///< The result depends on it, as it does in the real system.
   kNoEffect,      ///< The result would not depend on it in the real system either.

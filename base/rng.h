@@ -7,14 +7,14 @@
 
 namespace routesim {
 
-/// What a draw is for. The numbers are part of the results: never renumber, only append.
+/// The purpose of a draw. The numbers are part of the results: never renumber, only append.
 enum class Stream : std::uint32_t {
   kArrivals = 1,         ///< Inter-arrival gaps of a load stage.
   kPromptOrder = 2,      ///< Shuffle of a prompt pool.
   kLengths = 3,          ///< Prompt, question and answer lengths.
   kTokens = 4,           ///< Token ids of a prompt's text.
   kPicker = 5,           ///< Tie-breaking and random picks of a router.
-  kCandidateOrder = 6,   ///< Where upstream iterates a hash map: an arbitrary order.
+  kCandidateOrder = 6,   ///< Order of a hash map that upstream iterates: arbitrary.
   kBalancer = 7,         ///< Non-EPP balancers (random, kube-proxy).
   kExploration = 8,      ///< Exploring filters.
   kNetwork = 9,          ///< Delays and losses of messages.

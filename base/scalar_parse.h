@@ -37,7 +37,7 @@ Parsed<std::string> parse_text(const ConfigNode& node);
 /// An index into `names`.
 Parsed<std::size_t> parse_choice(const ConfigNode& node, std::span<const std::string_view> names);
 
-/// What a plain scalar means in YAML 1.2's core schema.
+/// The type of a plain scalar in YAML 1.2's core schema.
 enum class PlainType { kBool, kInteger, kReal, kNotFinite, kText };
 PlainType plain_type(std::string_view text);
 

@@ -26,7 +26,7 @@ std::string suggestion(const std::string& key, const std::vector<std::string>& c
   return close;
 }
 
-/// What all values of one read share.
+/// The parts that all values of one read share.
 struct Shared {
   Diagnostics& diagnostics;
   const ReadOptions& options;

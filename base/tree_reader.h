@@ -17,8 +17,8 @@ namespace routesim {
 /// Describes one object: calls `field` for each key of it.
 using DescribeFunction = std::function<void(Describer&)>;
 
-/// Where each value that was read stands: what `explain` prints as origin, and how a cross-field
-/// check that only knows key paths finds its line.
+/// The place of each value that was read: `explain` prints it as origin, and a cross-field check
+/// that only knows key paths finds its line by it.
 class Provenance {
  public:
   void record(const std::string& path, const SourceLocation& where) { places_[path] = where; }

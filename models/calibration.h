@@ -17,8 +17,8 @@
 
 namespace routesim::models {
 
-/// What a linear fit determines, in the units of CostCurveParameters. kSharedContext is
-/// θ·context_us_per_ktok: with it the curve is linear in all of them.
+/// The coefficients that a linear fit determines, in the units of CostCurveParameters.
+/// kSharedContext is θ·context_us_per_ktok: with it the curve is linear in all of them.
 enum class Coefficient : std::size_t {
   kStep,
   kSequence,

@@ -1,4 +1,4 @@
-// What the fits share that needs no linear algebra. Private to models/.
+// Parts that the fits share and that need no linear algebra. Private to models/.
 #pragma once
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 namespace routesim::models {
 namespace {
 
-/// What a family's configuration class fills in for numbers that its files leave out.
+/// The values that a family's configuration class fills in for numbers that its files leave out.
 std::map<std::string, double> family_defaults(const std::string& type) {
   std::map<std::string, double> numbers;
   if (type.rfind("gemma", 0) == 0) numbers["tie_word_embeddings"] = 1;

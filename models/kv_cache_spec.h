@@ -11,7 +11,7 @@
 
 namespace routesim::models {
 
-/// What decides the capacity of one engine core (one DP rank).
+/// The inputs that decide the capacity of one engine core (one DP rank).
 struct KvCacheInput {
   AcceleratorSpec accelerator;
   ModelSpec model;

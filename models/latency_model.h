@@ -20,13 +20,13 @@ inline constexpr std::int64_t kTicksPerMillisecond = kTicksPerNanosecond * 1'000
 /// value, so that a clock near its end can still add two of them.
 inline constexpr std::int64_t kLongestStepTicks = kTicksPerMillisecond * 12 * 3'600'000;
 
-/// What one forward pass of one engine core (one DP rank) has to do. Token counts.
+/// The work of one forward pass of one engine core (one DP rank). Token counts.
 struct BatchShape {
   std::int64_t decode_requests = 0;  ///< B: sequences that decode one token.
   std::int64_t decode_context = 0;   ///< T: sum of their contexts, shared blocks every time.
   std::int64_t shared_context = 0;   ///< T - U: the part of T that stands in blocks another running
                                      ///< sequence also holds (all but one holder of each block).
-  std::int64_t shared_readers = 0;   ///< Those other holders: all but one of each first block.
+  std::int64_t shared_readers = 0;   ///< The other holders: all but one of each first block.
   std::int64_t prefill_requests = 0;  ///< Prompt chunks in the step.
   std::int64_t prefill_tokens = 0;    ///< P: new prompt tokens computed.
   std::int64_t prefill_context = 0;   ///< K_p: sum over chunks of (computed + new) tokens read.
@@ -56,7 +56,7 @@ struct DecodeRun {
   std::int64_t steps = 1;
 };
 
-/// What the step times of a batch rest on, from the best known to the least.
+/// The basis of the step times of a batch, from the best known to the least.
 enum class Trust {
   kFitted,        ///< Measured, or fitted to measurements of this deployment.
   kExtrapolated,  ///< The same, but the batch lies outside the range of those measurements.

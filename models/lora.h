@@ -1,4 +1,4 @@
-// What LoRA adapters cost a server: memory for their slots, two small products beside every
+// The costs of LoRA adapters for a server: memory for their slots, two small products beside every
 // projection, and the way of an adapter from disk to host to GPU.
 #pragma once
 

@@ -23,7 +23,7 @@
 
 namespace routesim::models {
 
-/// What the engine does that the roofline must know.
+/// The properties of the engine that the roofline must know.
 struct RooflineOptions {
   KvDtype kv_dtype = KvDtype::kBf16;
   bool cuda_graphs = true;  ///< Pad small batches to vLLM's capture sizes (up to 512).

@@ -41,8 +41,8 @@ double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
   return a.link_gb_per_s * a.collective_efficiency * gain;
 }
 
-/// What grouped products of 4-bit weights that are widened on the way reach of the rate of plain
-/// bf16 ones where no kernel is known better; 0.57 on the A100.
+/// The share of the rate of plain bf16 products that grouped products of 4-bit weights reach where
+/// no kernel is known better; the weights are widened on the way. 0.57 on the A100.
 constexpr double kGroupedRateWidened = 0.52;
 /// The same with Triton's MXFP4 kernel on Hopper (vLLM from 0.14), which widens the weights anew
 /// for every tile and multiplies at the rate of plain products between
@@ -54,7 +54,7 @@ constexpr double kGroupedRateTiles = 1;
 /// (anyscale/ray-serve-llm-perf-examples), InferenceX's TTFT on H100 and H200.
 constexpr double kGroupedRateMarlin = 0.29;
 
-/// What grouped products reach of the rate of plain ones: vLLM's own benchmark of Mixtral's experts
+/// The rate of grouped products over that of plain ones: vLLM's own benchmark of Mixtral's experts
 /// in bf16 on an H100 (vllm-project/vllm#24700) takes 289 us for each 512 tokens more, 623 TFLOP/s,
 /// where plain products reach 742. An older kernel on the MI300X (ROCm/triton#685): 368 of 549.
 constexpr double kGroupedRate = 0.84;

@@ -59,7 +59,7 @@ class AttentionCost {
   AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p, KvDtype kv,
                 bool older_fp8_cache);
   double prefill_ns(const BatchShape& shape) const;
-  /// Of reading the decode context.
+  /// The time to read the decode context.
   std::int64_t decode_ticks(const BatchShape& shape) const;
 
   /// How decode_ticks grows per decoding sequence and step, and for how many steps.

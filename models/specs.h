@@ -1,5 +1,5 @@
-// What the hardware and the models are: the numbers a capacity or step-time formula needs, as data
-// with a source each. Prices are inputs of a scenario and never stand here.
+// The hardware and the models: the numbers a capacity or step-time formula needs, as data with a
+// source each. Prices are inputs of a scenario and never stand here.
 #pragma once
 
 #include <array>

@@ -14,19 +14,19 @@ namespace routesim::policies {
 /// The stage that a server's role label names.
 enum class ServerStage : std::uint8_t { kUnlabelled, kPrefill, kDecode, kOther };
 
-/// What the predictor is told of one request on one endpoint, as of the decision.
+/// The facts that the predictor gets about one request on one endpoint, as of the decision.
 struct LatencyFeatures {
   EndpointRow endpoint = 0;
   ServerStage stage = ServerStage::kUnlabelled;
   double kv_usage = 0;  ///< 0 to 1, as last scraped.
   double waiting = 0;   ///< Requests in the engine's queue, as last scraped.
   std::int64_t prompt_tokens = 0;
-  std::int64_t requests_in_flight = 0;  ///< Of this router.
+  std::int64_t requests_in_flight = 0;  ///< Requests of this router.
   std::int64_t tokens_in_flight = 0;    ///< Uncached prompt tokens of this router's requests.
   double prefix_share = 0;              ///< Share of the prompt's blocks held there, 0 to 1.
 };
 
-/// What was observed; 0 = this time was not observed.
+/// One observation: a request's features and its times; 0 = this time was not observed.
 struct LatencySample {
   LatencyFeatures features;
   double ttft_ms = 0;

@@ -1,4 +1,4 @@
-// What can happen at an instant, and in which order when instants are equal.
+// The events that can happen at an instant, and their order when instants are equal.
 #pragma once
 
 #include <cstdint>

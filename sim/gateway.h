@@ -45,7 +45,7 @@ class Gateway {
   void end_retry(Retries& retries);
 
   const GatewayResult& result() const { return result_; }
-  /// What the limits did, stage by stage.
+  /// The effects of the limits, stage by stage.
   std::vector<std::string> notes(const std::vector<StageResult>& stages) const;
 
  private:

@@ -15,7 +15,7 @@
 
 namespace routesim::sim {
 
-/// Where a request is on its way.
+/// The place of a request on its way.
 enum class Leg : std::uint8_t {
   kToRouter,
   kQueued,     ///< Held back by the router's flow control or balancer.
@@ -27,7 +27,7 @@ enum class Leg : std::uint8_t {
   kToClient  ///< Finished; the last token is on its way.
 };
 
-/// Of one request, by the gateway.
+/// The gateway's retries of one request.
 struct Retries {
   std::int64_t made = 0;
   bool under_way = false;  ///< From the refusal to the way to a server.
@@ -100,7 +100,7 @@ class LiveRequests {
   std::int64_t outstanding_ = 0, most_outstanding_ = 0;
 };
 
-/// What the parts of a simulation ask of its loop.
+/// The calls that the parts of a simulation make to its loop.
 class RequestFlow {
  public:
   virtual ~RequestFlow() = default;

@@ -79,7 +79,7 @@ class Simulation final : private RequestFlow {
   void enter_server(std::uint32_t handle, EndpointId endpoint, SimTime now);
   void begin_round(std::uint32_t server, std::uint32_t process, SimTime now);
   void book_round(std::uint32_t server, const std::optional<ApiServer::Round>& round);
-  /// What an API server calls when it knows when a request will be at its engine.
+  /// The function that an API server calls when it knows when a request will be at its engine.
   auto booking() {
     return [this](const ApiServer::Visitor& v, SimTime at) {
       queue_.push(at, EventKind::kDelivery, v.handle, v.stamp);
@@ -88,7 +88,7 @@ class Simulation final : private RequestFlow {
   EngineRequest engine_request(std::uint32_t handle) const;
   void deliver(std::uint32_t handle, SimTime now);
 
-  // What engines say.
+  // News from engines.
   void after_touch(std::uint32_t replica, SimTime now) override;
   void collect(std::uint32_t replica, SimTime now);
   void on_output(const EngineOutput& o, SimTime now);

@@ -73,7 +73,7 @@ class AibrixSessionAffinity final : public AibrixBalancer {
   }
 };
 
-/// What an algorithm does among equals.
+/// The choice of an algorithm among equals.
 enum class AibrixTies : std::uint8_t { kUniform, kLast };
 
 /// Takes the pod with the least score; pods without one are skipped, and without any score the
@@ -118,7 +118,7 @@ class AibrixLeastCache final : public AibrixLeastScore {
   }
 };
 
-/// What a gateway sees of the requests of its servers.
+/// A gateway's view of the requests of its servers.
 class AibrixObserved : public AibrixLeastScore {
  public:
   using AibrixLeastScore::AibrixLeastScore;

@@ -27,7 +27,7 @@ struct AibrixSlos {
 };
 void describe(Describer& d, AibrixSlos& s);
 
-/// What the GPU optimizer measured of a model on a kind of GPU, as it stores it in Redis under
+/// The GPU optimizer's measurements of a model on a kind of GPU, as it stores them in Redis under
 /// aibrix:profile_MODEL_DEPLOYMENT. Tables have a row an answer length, a column a prompt length.
 struct AibrixProfile {
   std::string gpu;

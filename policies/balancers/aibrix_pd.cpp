@@ -15,7 +15,7 @@
 namespace routesim::policies {
 namespace {
 
-/// What the gateway knows of the servers of either role.
+/// The gateway's knowledge of the servers of either role.
 class AibrixPdTracker {
  public:
   void on_sent(const BalancerPick& pick, std::uint64_t id) {
@@ -282,8 +282,8 @@ class AibrixPd final : public AibrixBalancer {
 
   AibrixPrefixTable table_;
   AibrixPdTracker tracker_;
-  std::vector<std::uint32_t> prefill_, decode_;  ///< Of role sets that have both.
-  // Of the request at hand: the greatest scores, and the greatest values of decode pods.
+  std::vector<std::uint32_t> prefill_, decode_;  ///< Servers of role sets that have both.
+  // For the request at hand: the greatest scores, and the greatest values of decode pods.
   double most_prefill_ = 1, most_decode_ = 1, most_running_ = 1, most_free_ = 1;
 };
 

@@ -61,7 +61,7 @@ class OutputPredictor {
   std::array<std::array<std::uint64_t, kBuckets>, kBuckets> counts_{};
 };
 
-/// What a profile says of requests of one kind; nothing where it says nothing.
+/// The values of a profile for requests of one kind; nothing where it has none.
 class ProfileReader {
  public:
   explicit ProfileReader(const AibrixProfile& profile) : profile_(profile) {

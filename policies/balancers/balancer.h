@@ -21,7 +21,7 @@ namespace routesim::policies {
 
 class PrefixIndex;
 
-/// What a server does for a request.
+/// The work that a server does for a request.
 enum class ServerRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 /// A server a balancer can pick.
@@ -29,7 +29,7 @@ struct BalancerEndpoint {
   std::string name;  ///< Pod, host and port, or URL, as the product names it. Rings hash it.
   std::vector<std::string> adapters = {};  ///< LoRA adapters it serves.
   double weight = 1;                       ///< Above 0 (Envoy's load_balancing_weight).
-  bool healthy = true;                     ///< As the product's health checks see it.
+  bool healthy = true;                     ///< Healthy by the product's health checks.
   bool degraded = false;                   ///< Envoy: serves what the healthy ones cannot.
   std::string hash_key = {};               ///< Envoy: its place on a ring; "" = its name.
   ServerRole role = ServerRole::kBoth;
@@ -97,7 +97,7 @@ class BalancerAnswer {
   const BalancerPick& operator*() const { return *pick_; }
   const BalancerPick* operator->() const { return &*pick_; }
   bool is_held() const { return held_; }
-  /// Of a held request; zero = when something has changed.
+  /// The wait of a held request until it is tried again; zero = until something has changed.
   Duration retry_after() const { return retry_after_; }
   /// The status without a pick, unless the request is held.
   int http_status() const { return http_status_; }

@@ -118,10 +118,10 @@ struct CostRule {
   bool predicts = false;  ///< Whether the router remembers what it sent.
 };
 
-/// What the router counts for a request until it ends.
+/// The router's counts for a request, kept until it ends.
 struct DynamoRequestLoad {
-  std::uint32_t server = 0;   ///< Whose prefill tokens these are: the prefill worker's, in PD.
-  std::uint32_t decoder = 0;  ///< Whose blocks they are.
+  std::uint32_t server = 0;   ///< The server with the prefill tokens: the prefill worker, in PD.
+  std::uint32_t decoder = 0;  ///< The server with the blocks.
   bool disaggregated = false;
   bool in_prefill = true;
   std::int64_t tokens = 0;
@@ -374,7 +374,7 @@ class DynamoKv final : public RolePools {
     for (std::size_t k = 0; k < among.size(); ++k)
       if (costs_[k] == least && size_of(among[k]) > smallest) costs_[k] = kOff;
   }
-  // Of equals, each with the same probability.
+  // The cheapest endpoint; among equals each has the same probability.
   std::size_t cheapest() {
     std::size_t best = 0;
     std::uint64_t ties = 1;
@@ -421,7 +421,7 @@ class DynamoKv final : public RolePools {
   double block_ = kUnknownBlock;        ///< Tokens.
   std::unordered_map<std::uint64_t, DynamoRequestLoad> loads_;  ///< By request.
   std::deque<std::pair<SimTime, std::uint64_t>> ages_;          ///< Requests, oldest first.
-  // Of the last pick, by endpoint.
+  // Values of the last pick, by endpoint.
   std::vector<Overlap> overlaps_;
   std::vector<std::uint32_t> shared_;  ///< Blocks that requests under way have there.
   // Scratch.

@@ -13,7 +13,7 @@
 namespace routesim::policies {
 namespace {
 
-/// Of MURMUR_HASH_2, which is MurmurHash64A (source/common/common/murmur_hash.cc).
+/// The seed of MURMUR_HASH_2, which is MurmurHash64A (source/common/common/murmur_hash.cc).
 constexpr std::uint64_t kMurmurSeed = 0xc70f6907;
 /// EdfScheduler::createWithPicks starts at a random number of picks below this.
 constexpr std::uint64_t kMostInitialPicks = 429'496'729;

@@ -23,7 +23,7 @@ class MooncakeBalancer : public RolePools {
 
  protected:
   bool split() const { return !prefill().empty(); }
-  /// Those that can compute a prompt.
+  /// The servers that can compute a prompt.
   const std::vector<std::uint32_t>& computing() const { return split() ? prefill() : decode(); }
   std::int64_t block_tokens(std::uint32_t i, std::int64_t blocks) const {
     constexpr std::int64_t kUnknownBlock = 16;

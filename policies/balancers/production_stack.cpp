@@ -207,8 +207,8 @@ class StackPrefixAware final : public ProductionStackBalancer {
   std::vector<std::uint32_t> best_;
 };
 
-/// Where LMCache's controller says that chunks of a prompt are. It names one server per chunk: the
-/// one registered first among those that hold it (LMCache v1/cache_controller, `lookup`).
+/// The places of a prompt's chunks by LMCache's controller. It names one server per chunk: the one
+/// registered first among those that hold it (LMCache v1/cache_controller, `lookup`).
 class StackChunkLayout {
  public:
   struct Found {

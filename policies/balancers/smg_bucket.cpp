@@ -102,7 +102,7 @@ class Bucket final : public LegPolicy {
     }
     return nullptr;
   }
-  // What has left the window is taken off after the new request has been counted.
+  // Requests that have left the window are taken off after the new one has been counted.
   void record(SimTime now, std::uint64_t length, std::uint32_t tenant) {
     count(tenant) += length;
     while (!window_.empty() && now - window_.front().at > settings_.bucket_adjust_interval) {

@@ -43,7 +43,7 @@ class TenantTree {
     }
   };
 
-  /// Where upstream takes an arbitrary entry of a hash map, `salt` decides.
+  /// `salt` decides where upstream takes an arbitrary entry of a hash map.
   explicit TenantTree(TenantTreeKind kind, std::uint64_t salt = 0);
 
   /// The longest match of all tenants together, and one of those that own its last node: of text

@@ -77,7 +77,7 @@ class TextBlocks {
   TextRun piece_;
 };
 
-/// Who was sent which blocks. Writing a block makes it the newest; the oldest leaves first.
+/// The blocks sent to each server. Writing a block makes it the newest; the oldest leaves first.
 class BlockStore {
  public:
   struct Match {

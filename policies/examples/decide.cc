@@ -27,7 +27,7 @@ tree::Node reference(const char* name, std::int64_t weight) {
   return tree::map({{"pluginRef", tree::text(name)}, {"weight", tree::number(weight)}});
 }
 
-/// What a YAML reader would hand over; plain data, because the library parses no files.
+/// The tree that a YAML reader would hand over; plain data, because the library parses no files.
 tree::Node document() {
   const auto block = tree::map({{"blockSize", tree::number(std::int64_t{16})}});
   const auto precise = tree::map({{"tokenProcessorConfig", block}});

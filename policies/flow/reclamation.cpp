@@ -46,7 +46,7 @@ std::vector<std::uint64_t> Reclamation::decide(double saturation,
     if (evictable_.empty() || band.priority <= evictable_.begin()->priority) return {};
     // A ceiling of zero blocks whatever ends.
     if (band.ceiling <= 0 || saturation < band.ceiling || !band.waits) continue;
-    // What a request takes of the saturation, on average.
+    // The share of the saturation that a request takes, on average.
     const double share = saturation / static_cast<double>(tracked_.size());
     if (!(share > 0) || std::isinf(share)) return {};
     const auto wanted = std::max(1.0, std::ceil((saturation - band.ceiling) / share));

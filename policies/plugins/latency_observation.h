@@ -34,7 +34,7 @@ inline void describe(Describer& d, LatencyObservationParameters& p) {
         p.in_flight_producer);
 }
 
-/// What is known of one endpoint, and the TTFT expected there in seconds.
+/// The facts known about one endpoint, and the TTFT expected there in seconds.
 struct ExpectedTtft {
   bool has_floor = false;   ///< Otherwise cold.
   bool has_points = false;  ///< The points under load are trusted, too.

@@ -192,7 +192,7 @@ class PredictedLatencyProducer final : public Producer {
     const auto it = labels.find(parameters_.endpoint_role_label);
     return it != labels.end() ? &it->second : nullptr;
   }
-  /// What request and table say.
+  /// The features that request and table give.
   LatencyFeatures seen(const RequestView& request, const EndpointTable& endpoints,
                        EndpointRow row) const {
     LatencyFeatures f{.endpoint = row,

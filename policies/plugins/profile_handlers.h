@@ -169,7 +169,7 @@ inline void name_encoders(Cycle& cycle, Decision& decision, const ProfileResult*
   set_header(decision, "x-encoder-hosts-ports", std::move(hosts));
 }
 
-/// What Go's strings.TrimSpace takes away.
+/// The characters that Go's strings.TrimSpace takes away.
 inline constexpr std::string_view kSpace = " \t\r\n\v\f";
 
 /// single-profile-handler.

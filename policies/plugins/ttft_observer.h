@@ -51,7 +51,7 @@ inline void describe(Describer& d, TtftObserverParameters& p) {
         p.in_flight_producer);
 }
 
-/// What is published about one endpoint. Times are seconds; the default is a cold endpoint.
+/// The published values of one endpoint. Times are seconds; the default is a cold endpoint.
 struct TtftSnapshot {
   double floor = 0;         ///< 10th percentile over the buckets' own 10th percentiles.
   double window_floor = 0;  ///< 10th percentile of the short window; the floor until then.
@@ -95,7 +95,7 @@ class TtftHistory {
     next_ = (next_ + 1) % static_cast<std::size_t>(capacity);
     ++observations_;
   }
-  /// Those of the last `age` that are the newest `most` (0 = all), fastest first.
+  /// The observations of the last `age` that are the newest `most` (0 = all), fastest first.
   std::vector<TtftObservation> window(SimTime now, Duration age, std::int64_t most) const {
     std::vector<TtftObservation> out;
     for (std::size_t i = 0; i < ring_.size(); ++i) {

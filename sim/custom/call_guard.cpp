@@ -20,7 +20,7 @@ constexpr int kFailed = 3;  ///< The exit code: no expectation failed, but the r
 /// The call that one thread is in.
 struct alignas(64) Slot {
   std::atomic<std::uint64_t> calls{0};  ///< Odd during a call.
-  // Of the last call:
+  // Facts about the last call:
   std::atomic<const WatchedCode*> code{nullptr};
   std::atomic<const char*> is{nullptr};  ///< Null for a decision.
   std::atomic<std::uint64_t> request{0};

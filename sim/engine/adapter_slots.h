@@ -16,13 +16,13 @@ constexpr AdapterSet adapter_bit(std::uint32_t adapter) {
   return adapter == 0 ? 0 : AdapterSet{1} << adapter;
 }
 
-/// What an engine core says of its adapters (vllm:lora_requests_info); nothing before its first
+/// The adapters that an engine core reports (vllm:lora_requests_info); nothing before its first
 /// step.
 struct AdapterGauges {
   AdapterSet running = 0, waiting = 0;
   std::int64_t slots = 0;
 
-  /// Those of another rank of the same server.
+  /// Adds the gauges of another rank of the same server.
   void add(const AdapterGauges& rank) {
     running |= rank.running;
     waiting |= rank.waiting;

@@ -39,7 +39,7 @@ class BatchScheduler {
     // The last token's KV is never computed, hence the - 1.
     const std::int64_t blocks =
         blocks_.blocks_for(request.prompt_tokens + request.output_tokens - 1);
-    // What is pulled has its place all at once, in layers with a window, too.
+    // KV that is pulled has its place all at once, in layers with a window, too.
     const std::int64_t windows = request.remote_tokens > 0 ? rules_.window_groups * blocks
                                                            : blocks_.windows().most_blocks(blocks);
     return !too_long(request) && blocks + windows <= kv().usable_blocks();
@@ -86,7 +86,7 @@ class BatchScheduler {
   /// Processes the result of a step that ended at `now`: tokens, finishes, frees.
   void process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
 
-  /// What is certain about the passes to come.
+  /// The certain facts about the passes to come.
   struct Forecast {
     std::int64_t pure_decode = 0;  ///< Passes of today's decode set, with nothing to admit, finish
                                    ///< or preempt. 0: the next one needs a real look.
@@ -159,7 +159,7 @@ class BatchScheduler {
     kSums,    ///< Decodes are sums wherever nothing else happens.
     kWalkAll  ///< Every pass visits every sequence: asked for, or windows or adapters need it.
   };
-  /// What the pass under way may still do.
+  /// The things that the pass under way may still do.
   struct Pass {
     std::int64_t budget = 0;         ///< Tokens left.
     bool preempted = false;          ///< It preempted a sequence: it admits none.
@@ -167,7 +167,7 @@ class BatchScheduler {
   };
   /// How the last pass that could admit requests ended (prefill interval).
   enum class LastRelease : std::uint8_t { kAdmittedAll, kLeftWaiting };
-  /// What kind of requests has ever come: each kind makes more of a pass visible outside.
+  /// The kinds of requests that have ever come: each kind makes more of a pass visible outside.
   struct LoadSeen {
     bool public_answers = false;  ///< Answers that are announced.
     bool pulls = false;           ///< KV that is pulled from elsewhere.

@@ -120,7 +120,7 @@ class DecodeSet {
   void settle_counts(Sequence& q) const;
   void note_finishing(StepPlan& plan);
 
-  // What pure decode passes need, side by side.
+  // Data that pure decode passes need, side by side.
   Divisor block_;                         ///< By the block size.
   std::size_t phase_ = 0;                 ///< pass_ modulo block size.
   std::vector<std::uint32_t> crossings_;  ///< Sizes of buckets_.

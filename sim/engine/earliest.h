@@ -31,7 +31,7 @@ class Earliest {
   }
   /// The earliest time; SimTime::max() when none was set.
   SimTime time() const { return SimTime::from_ns(earliest_); }
-  /// Whose it is; of several the first.
+  /// The index of the earliest time; of several the first.
   std::size_t index() const {
     std::size_t i = 0;
     for (std::size_t level = levels_.size(); level-- > 0;) {

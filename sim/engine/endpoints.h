@@ -11,7 +11,7 @@
 
 namespace routesim::sim {
 
-/// Where an endpoint lives.
+/// The location of an endpoint: its replica, rank, pool and server.
 struct EndpointHome {
   std::uint32_t replica = 0;
   int rank = 0;

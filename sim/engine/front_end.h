@@ -9,7 +9,7 @@
 
 namespace routesim::sim {
 
-/// What the balancing of a vLLM release looks at.
+/// The balancing rules of a vLLM release.
 struct FrontEndRules {
   /// The score counts the front end's own requests and full caches, max(in flight, waiting +
   /// running) + 6 waiting max(0, kv - 0.5); else it is 4 waiting + running.
@@ -27,7 +27,7 @@ class FrontEnd {
  public:
   static constexpr Duration kPublication = Duration::milliseconds(100);
 
-  /// What a rank says of itself.
+  /// The load that a rank reports of itself.
   struct RankLoad {
     std::int64_t waiting = 0;
     std::int64_t running = 0;

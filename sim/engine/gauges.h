@@ -1,4 +1,4 @@
-// What an engine core exports, and what a scrape of it saw.
+// The gauges that an engine core exports, and those that a scrape of it saw.
 #pragma once
 
 #include <algorithm>

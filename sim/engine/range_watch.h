@@ -54,7 +54,7 @@ class RangeWatch {
     ticks_ += n * (run.first + from * run.increment) + run.increment * (n * (n - 1) / 2);
   }
 
-  /// Of all steps outside. A clock's time fits, so this does.
+  /// The ticks of all steps outside. A clock's time fits, so this does.
   std::int64_t ticks() const { return ticks_; }
 
  private:

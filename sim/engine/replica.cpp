@@ -78,8 +78,8 @@ void Replica::input(int rank, Input in, SimTime now) {
     if (!is_news(kind) || listens_when_idle()) start_if_idle(now);
     return;
   }
-  // What the drain and the pass at end_ set off can be seen after the step scheduled ahead, unless
-  // it is an answer to the input itself.
+  // The effects of the drain and the pass at end_ can be seen after the step scheduled ahead,
+  // unless the effect is an answer to the input itself.
   const bool answered = kind != InputKind::kRequest || request.remote_tokens > 0 ||
                         options_.rules.tiers.in_use() ||
                         !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);

@@ -110,12 +110,12 @@ class Replica {
   };
   std::vector<RankCopy>& copies() { return outbox_.copies; }
 
-  /// What happened since the last call, in time order; the caller clears it.
+  /// The outputs since the last call, in time order; the caller clears them.
   std::vector<EngineOutput>& outputs() { return outbox_.outputs; }
-  /// Where gaps between tokens of steadily decoding sequences are counted; may be null.
+  /// Sets the samples that collect gaps between tokens of steadily decoding sequences; may be null.
   void count_gaps_in(Samples* gaps) { gaps_ = gaps; }
 
-  /// Who hears of the steps; null (the default) costs nothing.
+  /// Sets the listener that hears of the steps; null (the default) costs nothing.
   void report_steps_to(StepListener* listener) { listener_ = listener; }
 
   /// The gauges as the scrape at `at` saw them, the last one at or before `now`. Needs no
@@ -192,7 +192,7 @@ class Replica {
     PullNews news = PullNews::kAsked;
     int steps = 0;  ///< Ends of steps that still pass before the scheduler hears of it.
   };
-  /// What nobody has collected yet.
+  /// The results that nobody has collected yet.
   struct Outbox {
     std::vector<EngineOutput> outputs;
     std::vector<RankCopy> copies;
@@ -261,7 +261,7 @@ class Replica {
   void boundaries_without_events(Rank& r, SimTime now);
   void advance_plans(Rank& r, std::int64_t passes);
 
-  // What a visit looks at first: of many servers, none is in the processor's caches.
+  // The fields that a visit looks at first: of many servers, none is in the processor's caches.
   alignas(64) bool stepping_ = false;
   std::int64_t end_ticks_ = 0;
   SimTime end_;                   ///< end_ticks_ in whole nanoseconds.

@@ -174,7 +174,7 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
   while (need > kv().free_blocks()) {
     const std::size_t victim_index = running_.victim(rules_.scheduling_policy);
     const Slot victim = running_.all()[victim_index];
-    // As in vLLM, the place in the list moves only with a victim that was given tokens: after one
+    // The place in the list moves, as in vLLM, only with a victim that was given tokens: after one
     // that merely waits for its last token, the next sequence is passed over.
     if (sequences_[victim].scheduled > 0) {
       pass_.budget += sequences_[victim].scheduled;

@@ -10,7 +10,7 @@
 
 namespace routesim::sim {
 
-/// What a step, or the drain before it, tells the outside.
+/// The kinds of output that a step, or the drain before it, sends outside.
 enum class EngineOutputKind {
   kFirstToken,      ///< The first token of the request.
   kResumedToken,    ///< A token after a gap longer than one step: preemption or an empty budget.

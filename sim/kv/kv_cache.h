@@ -50,7 +50,7 @@ struct CachedPrefix {
   }
 };
 
-/// What one sequence holds, in order: blocks with a key, then blank ones.
+/// The blocks that one sequence holds, in order: blocks with a key, then blank ones.
 struct BlockHolding {
   std::vector<RunPiece> pieces;
   std::int64_t blank = 0;

@@ -74,13 +74,13 @@ class SequenceKeySource {
   virtual BlockKey answer_key(std::uint32_t handle, std::int64_t block) = 0;
 };
 
-/// What the router hashes, if anything.
+/// The keys that the router hashes, if any.
 struct RouterKeyOptions {
   std::optional<policies::BlockKeyChain> precise;  ///< Chain of the precise index.
   std::int64_t approx_block = 0;                   ///< Tokens per approximate block; 0 = none.
   std::int64_t approx_max_blocks = 0;              ///< 0 = unlimited.
   std::string model;
-  std::string hash_seed;              ///< Of `precise`.
+  std::string hash_seed;              ///< The hash seed of `precise`.
   std::vector<std::string> adapters;  ///< Names of the LoRA adapters, from 1 on.
 };
 

@@ -1,4 +1,4 @@
-// What the sequences of one engine core hold of its KV cache, and what the cache has of theirs.
+// The blocks that sequences of one engine core hold of its KV cache, and their blocks in the cache.
 #pragma once
 
 #include <cstdint>

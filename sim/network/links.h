@@ -63,7 +63,7 @@ class Links {
   std::size_t active() const { return flows_.size(); }
   /// Bytes per second that now move over a link.
   double load(LinkId link) const;
-  /// What moved over a link until `now`, which is not before the last call, over what could have.
+  /// Bytes moved over a link until `now` (not before the last call), over those that could have.
   double mean_use(LinkId link, SimTime now) const;
 
  private:

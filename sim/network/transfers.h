@@ -69,7 +69,7 @@ class Transfers {
 
   void start(Kind kind, std::uint64_t id, const LinkPath& path, double bytes, SimTime now);
   void cancel(Kind kind, std::uint64_t id, SimTime now);
-  /// Of an endpoint's engine, which has tiers, until `now`.
+  /// The link use of an endpoint's engine, which has tiers, until `now`.
   LinkUse use(std::uint32_t endpoint, SimTime now) const;
   /// A time that was booked has come.
   void tick(SimTime now);

@@ -17,18 +17,18 @@ class InvariantError : public InternalError {
  public:
   InvariantError(int number, const std::string& what)
       : InternalError("invariant " + std::to_string(number) + ": " + what), number_(number) {}
-  /// As in sim/README.md.
+  /// The number of the invariant in sim/README.md.
   int number() const { return number_; }
 
  private:
   int number_;
 };
 
-/// What can be seen of one endpoint at an instant.
+/// The visible state of one endpoint at an instant.
 struct EndpointObservation {
   std::int64_t running = 0;
   std::int64_t waiting = 0;  ///< In the waiting queue, those that wait for remote KV included.
-  std::int64_t loading = 0;  ///< Of these, waiting for remote KV.
+  std::int64_t loading = 0;  ///< The part of these that waits for remote KV.
   std::int64_t held = 0;     ///< PD: finished prefills whose blocks are kept.
   std::int64_t storing = 0;  ///< Finished, blocks kept until they are copied to the host.
   bool copying = false;      ///< Blocks are copied from or to the host.

@@ -34,7 +34,7 @@ class MetricsCollector {
   /// counted a step at a time, so where some requests succeeded those of the others stay among
   /// them.
   void drop_gaps_without_success();
-  /// Of a run that was stopped: what is only known when a stage ends is unknown, not zero.
+  /// For a stopped run: values that are only known when a stage ends become unknown, not zero.
   void forget_unfinished();
   /// Fills in how fast the queue of each stage grew.
   void measure_growth();

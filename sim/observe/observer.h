@@ -21,7 +21,7 @@ struct EndpointHome;
 struct Route;
 struct RunPlan;
 
-/// What an observer may look at. The view and all it refers to last until on_end() returns.
+/// The data an observer may look at. The view and all it refers to last until on_end() returns.
 struct RunView {
   const RunPlan& plan;
   const std::vector<EndpointHome>& endpoints;

@@ -10,7 +10,7 @@
 
 namespace routesim::sim {
 
-/// What a report prints of a set of samples.
+/// The statistics that a report prints of a set of samples.
 struct Distribution {
   std::int64_t count = 0;
   double sum = 0;

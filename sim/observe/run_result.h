@@ -1,4 +1,4 @@
-// What one run of one variant found. Plain data: rendering lives in tools/.
+// The findings of one run of one variant. Plain data: rendering lives in tools/.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct StageResult {
   /// Successes that met the caller's latency goals; absent when there were none. The simulator
   /// leaves it to an observer.
   std::optional<std::int64_t> good_requests{};
-  /// Of the summary, where some pool has tiers: all of the run, unreported stages included.
+  /// In the summary, where some pool has tiers: all of the run, unreported stages included.
   std::optional<TierResult> tiers{};
   /// Time-weighted over endpoints, first send to last end, 0..1; NaN of a run that was stopped
   /// before the stage ended.
@@ -114,21 +114,21 @@ struct ReplicaResult {
   double kv_cache_usage_max = 0;
   std::int64_t max_running = 0;
   std::int64_t max_waiting = 0;
-  std::optional<TierResult> tiers;  ///< Where the pool has some.
+  std::optional<TierResult> tiers;  ///< Set where the pool has some.
 };
 
-/// What the step times of a pool rest on.
+/// The basis of the step times of a pool.
 struct StepTimes {
   std::string pool;
   models::Trust trust = models::Trust::kFitted;  ///< kExtrapolated when much time was outside.
-  double busy_s = 0;                             ///< Of its engines.
-  double extrapolated_s = 0;  ///< Of these, in batches outside the range of the measurements.
+  double busy_s = 0;                             ///< Busy time of its engines.
+  double extrapolated_s = 0;  ///< The part of it in batches outside the range of the measurements.
 };
 
 /// The largest share of a pool's busy time outside the fitted range that passes as fitted.
 inline constexpr double kMostExtrapolated = 0.05;
 
-/// What the gateway did.
+/// The results of the gateway.
 struct GatewayResult {
   std::int64_t refused = 0;  ///< Requests that a limit answered with 503.
   std::int64_t retries = 0;  ///< Refusals of the router that it sent there again.
@@ -140,7 +140,7 @@ struct GatewayResult {
   std::int64_t most_waiting = 0;
 };
 
-/// What the router did.
+/// The results of the router.
 struct RoutingResult {
   std::int64_t decisions = 0;
   std::int64_t rejected = 0;              ///< Refused by the router, and not retried.
@@ -162,12 +162,12 @@ struct RoutingResult {
   }
 };
 
-/// What a request got from caches, and how long it waited for that.
+/// The tokens that a request got from caches, and its waits for them.
 struct TierHit {
   std::int64_t hbm_tokens = 0;     ///< Hit in GPU memory, where the prompt is computed.
   std::int64_t loaded_tokens = 0;  ///< Hit at first admission, beyond GPU memory.
-  std::int64_t pulled_tokens = 0;  ///< Of these, pulled from another server.
-  Duration load_wait, pull_wait;   ///< Of all loads; of a pull that brought something.
+  std::int64_t pulled_tokens = 0;  ///< The part of these that came from another server.
+  Duration load_wait, pull_wait;   ///< Waits for all loads; for a pull that brought something.
 };
 
 /// One request, kept when the caller asks for per-request records.

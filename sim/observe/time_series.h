@@ -1,4 +1,4 @@
-// What every server was doing over time, sampled on a fixed grid of simulated time in bounded
+// The state of every server over time, sampled on a fixed grid of simulated time in bounded
 // memory.
 #pragma once
 
@@ -33,7 +33,7 @@ struct EndpointSeries {
 
   /// Used blocks over usable ones, 0..1.
   double kv_cache_usage(std::size_t i) const;
-  /// Of the stretch that ends at point i; negative when nothing was looked up in it (i = 0
+  /// The rate of the stretch that ends at point i; negative when nothing was looked up in it (i = 0
   /// included).
   double prefix_hit_rate(std::size_t i) const;
   /// Mean length of the steps that ended in the stretch before point i, seconds; negative when

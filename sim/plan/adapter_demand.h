@@ -16,8 +16,8 @@ struct AdapterDemand {
   workloads::AdapterTraffic traffic;
 };
 
-/// What `workload` says, or its load tool's file. Names for which `is_base` holds, or that the load
-/// tool has as the model's, are the base model.
+/// The adapters that `workload` asks for, or its load tool's file. Names for which `is_base` holds,
+/// or that the load tool has as the model's, are the base model.
 AdapterDemand adapter_demand(const WorkloadConfig& workload,
                              const std::function<bool(const std::string&)>& is_base);
 

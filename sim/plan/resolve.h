@@ -12,13 +12,13 @@
 #include "models/kv_cache_spec.h"
 #include "models/latency_model.h"
 #include "policies/config/document.h"
-#include "sim/rules/engine_config.h"
 #include "sim/plan/scenario.h"
+#include "sim/rules/engine_config.h"
 #include "workloads/load_generator.h"
 
 namespace routesim::sim {
 
-/// What tools/ read for a scenario besides its YAML.
+/// The inputs that tools/ read for a scenario besides its YAML.
 struct ScenarioInputs {
   models::Catalogue catalogue;
   std::optional<policies::EndpointPickerConfig> endpoint_picker;

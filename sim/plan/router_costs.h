@@ -1,4 +1,4 @@
-// What a decision costs in a router of which a scenario does not say it.
+// The cost of a decision in a router where the scenario does not give it.
 #pragma once
 
 #include <optional>

@@ -13,18 +13,18 @@
 #include "policies/balancers/balancers.h"
 #include "sim/custom/expression.h"
 #include "sim/custom/library.h"
-#include "sim/rules/engine_config.h"
 #include "sim/plan/gateway_config.h"
 #include "sim/prediction/predictor_settings.h"
+#include "sim/rules/engine_config.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
 #include "workloads/traffic_classes.h"
 
 namespace routesim::sim {
 
-/// What a pool's servers do for a request.
+/// The work that a pool's servers do for a request.
 enum class PoolRole { kBoth, kPrefill, kDecode };
-/// Who chooses the DP rank: the router (each rank is an endpoint) or the server's own front end.
+/// The chooser of the DP rank: the router (each rank is an endpoint) or the server's own front end.
 enum class DataParallelBalancing { kExternal, kInternal };
 
 /// Identical model servers.
@@ -50,7 +50,7 @@ struct PoolConfig {
 };
 void describe(Describer& d, PoolConfig& c);
 
-/// What a decode server does when the KV it was to pull is gone: vLLM's kv_load_failure_policy.
+/// Reaction of a decode server when KV that it was to pull is gone: vLLM's kv_load_failure_policy.
 enum class KvLoadFailure { kFail, kRecompute };
 
 /// KV transfer between prefill and decode servers.

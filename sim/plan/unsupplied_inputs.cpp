@@ -56,7 +56,7 @@ const Unsupplied* find(std::string_view type) {
   return nullptr;
 }
 
-/// What a plugin lacks where predictions are there and goals are not.
+/// The inputs that a plugin lacks where predictions are there and goals are not.
 constexpr std::array<Unsupplied, 2> kWithoutGoals = {{
     {"slo-headroom-tier-filter", kGoals, "it keeps every endpoint"},
     {"latency-slo-admitter", kGoals, "it refuses nothing"},
@@ -69,7 +69,7 @@ bool sends_goals(std::span<const std::string> headers) {
   });
 }
 
-/// What `spec` lacks in a run with these inputs, or nullptr.
+/// The input that `spec` lacks in a run with these inputs, or nullptr.
 const Unsupplied* lacking(const policies::PluginSpec& spec, const SuppliedInputs& supplied) {
   const Unsupplied* u = find(spec.type);
   if (u == nullptr) return nullptr;

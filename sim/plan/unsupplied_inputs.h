@@ -15,7 +15,7 @@ namespace routesim::sim {
 /// its inputs.
 std::string unsupplied_input(std::string_view plugin_type);
 
-/// What is known of the run that a document is for.
+/// The facts known about the run that a document is for.
 struct SuppliedInputs {
   std::span<const std::string> headers;  ///< Names of those that the load adds to its requests.
   bool predictions = false;              ///< A latency predictor stands beside the router.

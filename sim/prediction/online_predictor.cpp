@@ -11,7 +11,7 @@ namespace {
 using policies::LatencyFeatures;
 using policies::ServerStage;
 
-/// What the server's default model, made of one sample, says everywhere.
+/// The answer that the server's default model, made of one sample, gives everywhere.
 constexpr double kDefaultMs = 10;
 
 constexpr std::size_t kTpotFeatures = 9, kTtftFeatures = 11;

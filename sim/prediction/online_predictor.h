@@ -16,7 +16,7 @@
 
 namespace routesim::sim {
 
-/// What is predicted: TTFT reads the prefix share beside what TPOT reads.
+/// The predicted latency: TTFT reads the prefix share beside the features of TPOT.
 enum class LatencyTarget : std::uint8_t { kTtft, kTpot };
 
 /// The training server's samples: 400 buckets by queue, KV usage and prefix share, each with the
@@ -28,7 +28,7 @@ class SampleBuckets {
 
   void add(const policies::LatencyFeatures& features, double latency_ms);
   std::int64_t size() const { return samples_; }
-  /// Of servers where requests wait, or where none does.
+  /// The number of samples from servers where requests wait, or where none does.
   std::int64_t size(bool queueing) const { return queueing ? queueing_ : samples_ - queueing_; }
   /// A model of all samples, or of those of queueing or of idle servers.
   BayesianRidge fit(std::optional<bool> queueing) const;

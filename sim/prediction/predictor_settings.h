@@ -12,13 +12,13 @@
 
 namespace routesim::sim {
 
-/// Where the predictions of predicted-latency-producer come from.
+/// The source of the predictions of predicted-latency-producer.
 enum class PredictorKind {
   kOnline,   ///< A regression that trains on what its router observes.
   kPerfect,  ///< The engines' true state and step times: an upper bound.
   kNone      ///< There is no predictor; plugins do what they do then.
 };
-/// What a model of latencies is fitted to.
+/// The statistic that a model of latencies is fitted to.
 enum class PredictionObjective { kMean, kQuantile };
 
 /// Defaults: llm-d-router's chart (config/charts/routerlib/values.yaml, commit ebab687), then

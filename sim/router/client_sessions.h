@@ -1,4 +1,4 @@
-// What clients send to the router beside the request: the headers its plugins look for.
+// The data that clients send to the router beside the request: the headers its plugins look for.
 #pragma once
 
 #include <array>

@@ -36,7 +36,7 @@ Omniscient::Omniscient(const RunPlan& plan, const Endpoints& endpoints,
     per_token_.push_back(seconds_per_token(row));
 }
 
-/// Of a full step of prompt tokens, shared by the ranks of the row.
+/// The time per token of a full step of prompt tokens, shared by the ranks of the row.
 double Omniscient::seconds_per_token(std::uint32_t row) const {
   const ResolvedPool& pool = plan_.pools[endpoints_[endpoints_.first(row)].pool];
   const std::int64_t tokens = pool.rules.max_num_batched_tokens;

@@ -51,7 +51,7 @@ class Omniscient {
   void on_completed(const workloads::Request& request);
 
  private:
-  /// What is known of a row's work.
+  /// The facts known about a row's work.
   struct Work {
     double queued_tokens = 0;  ///< Prompt tokens to compute of requests without a first token.
     double decoding = 0;       ///< Requests with a first token.

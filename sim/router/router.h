@@ -88,9 +88,9 @@ class Router {
   /// Lets `probe` look into decisions, or make them differently.
   void set_probe(DecisionProbe& probe, const RouterKeyOptions& key_options);
 
-  /// What the engines must publish and the prompts must be keyed with for this configuration.
+  /// The keys that engines must publish and prompts must have for this configuration.
   static RouterKeyOptions key_options(const RunPlan& plan, Diagnostics& diagnostics);
-  /// What the router knows of the endpoints, as of its last decision.
+  /// The router's knowledge of the endpoints, as of its last decision.
   const policies::EndpointTable& table() const { return table_; }
   bool reads_metrics() const { return scraper_.has_value(); }
   bool counts_first_tokens() const { return counts_first_tokens_; }

@@ -22,7 +22,7 @@ enum class EnginePreset { k2025Q3, k2025H2, k2026H1, k2026H2 };
 constexpr bool from_2026(EnginePreset preset) { return preset >= EnginePreset::k2026H1; }
 /// Order of the waiting queue.
 enum class SchedulingPolicy { kFcfs, kPriority };
-/// Where freed blocks go: all to the tail of the free queue, or unhashed ones to its head.
+/// The place of freed blocks: all go to the tail of the free queue, or unhashed ones to its head.
 enum class FreeQueue { kAppendAll, kUnhashedFirst };
 
 /// The engine as the user configures it. Absent optionals take the preset's or the device's value.
@@ -143,7 +143,7 @@ std::int64_t reported_kv_tokens(const EngineRules& rules, const KvLog& log);
 std::int64_t blocks_of_reported_tokens(std::int64_t tokens, const EngineRules& rules,
                                        const KvLog& log);
 
-/// What else a server does decides whether windowed layers get KV blocks of their own.
+/// Other facts about a server; they decide whether windowed layers get KV blocks of their own.
 struct HybridKvUse {
   bool kv_events = false;        ///< It publishes KV events: a precise router listens.
   bool kv_transfer = false;      ///< It has a KV connector: a disaggregated pair, or tiers.

@@ -17,9 +17,9 @@ constexpr std::int64_t kLmcacheChunk = 256;
 constexpr double kLmcacheGib = 5;
 /// Mooncake's global_segment_size (mooncake/store/worker.py), GiB of each GPU's worker.
 constexpr double kMooncakeGib = 4;
-/// What a chunk costs LMCache besides its bytes. LMCache/LMCache#1740 logs 16 chunks of Qwen3-8B
-/// (0.570 GB) stored in 11.9 ms, and 40 (1.476 GB) loaded in 33.4 ms; 50 GB/s explain 11.4 and
-/// 29.5 ms of that.
+/// The cost of a chunk to LMCache besides its bytes. LMCache/LMCache#1740 logs 16 chunks of
+/// Qwen3-8B (0.570 GB) stored in 11.9 ms, and 40 (1.476 GB) loaded in 33.4 ms; 50 GB/s explain 11.4
+/// and 29.5 ms of that.
 constexpr double kLmcacheStoreSeconds = 33e-6;
 constexpr double kLmcacheLoadSeconds = 98e-6;
 

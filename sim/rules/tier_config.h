@@ -118,14 +118,14 @@ struct TierRules {
   bool keeps_blocks() const { return settles_at_request_end || shared_store; }
 };
 
-/// What the rules depend on besides the configuration.
+/// The inputs of the rules besides the configuration.
 struct TierHost {
   EnginePreset preset;
   std::int64_t block_size = 16;       ///< Tokens.
-  double kv_bytes_per_token = 0;      ///< Of one group of layers, all GPUs of the engine.
-  std::int64_t gpus = 1;              ///< Of the engine.
+  double kv_bytes_per_token = 0;      ///< Bytes of one group of layers, all GPUs of the engine.
+  std::int64_t gpus = 1;              ///< GPUs of the engine.
   double link_bytes_per_s = 0;        ///< Between host and one GPU, per direction.
-  std::int64_t descriptor_bytes = 0;  ///< What one copy descriptor moves, on one GPU.
+  std::int64_t descriptor_bytes = 0;  ///< Bytes that one copy descriptor moves, on one GPU.
 };
 
 /// Host memory of one engine core with `gpus` GPUs, GiB, unless it is given in chunks.

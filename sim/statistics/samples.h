@@ -23,7 +23,7 @@ class Samples {
   /// One sample of `nano` * 1e-9, kept as it is while samples are.
   void add_nano(std::int64_t nano) {
     if (!buckets_.empty()) return add_nano(nano, 1);
-    // What is not below the largest so far keeps them sorted.
+    // A value that is not below the largest so far keeps the samples sorted.
     sorted_ = sorted_ && nano >= max_;
     note(nano, 1);
     exact_.push_back(nano);

@@ -19,7 +19,7 @@ namespace routesim::sim {
 /// read costs O(scrapes due). Ranks behind one front end are scraped together.
 class Scraper {
  public:
-  /// What the router reads besides load and KV usage.
+  /// The values that the router reads besides load and KV usage.
   struct Also {
     bool adapters = false;  ///< The LoRA gauges.
     bool pools = false;     ///< Each server stands for a cluster: the means of its own router.

@@ -39,7 +39,7 @@ class WorkerCache final : public KvTiers {
   void verify() const override { pool_.verify(); }
 
  private:
-  /// What one step copies.
+  /// The copies of one step.
   struct Step {
     std::vector<BlockKey> loads;
     std::vector<std::vector<BlockKey>> stores;  ///< By request.

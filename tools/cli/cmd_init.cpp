@@ -29,7 +29,7 @@ struct Attempt {
   Diagnostics found;
 };
 
-/// What the scenario leads to is judged before it is written: it must run as it is.
+/// Makes the scenario and checks it before it is written: it must run as it is.
 Attempt attempt(const InitRequest& request) {
   Attempt one;
   one.made = make_scenario(request, one.found);

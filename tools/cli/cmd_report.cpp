@@ -24,7 +24,7 @@ bool write_export(const PageData& data, const std::string& folder, Console& cons
   return finish_file(folder, write_folder(folder, files), console);
 }
 
-/// What changed from the first of two results of `run` to the second, as JSON; nothing when they
+/// The changes from the first of two results of `run` to the second, as JSON; nothing when they
 /// have no variant in common.
 std::optional<std::string> before_and_after(const std::vector<std::string>& paths) {
   Diagnostics said;  // Two results that cannot be compared are still two results.

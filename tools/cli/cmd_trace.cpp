@@ -17,7 +17,7 @@ struct TraceSettings {
   std::int64_t block_size = 16;
   std::int64_t most = 0;  ///< Requests; 0: all.
   bool json = false;
-  /// Of a trace file; a scenario says these itself.
+  /// Settings for a trace file; a scenario says these itself.
   std::string format, columns;
   workloads::TraceReplayConfig replay;
   workloads::MissingLengths missing;

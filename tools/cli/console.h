@@ -16,7 +16,7 @@ class Console {
 
   /// Adds to standard output.
   void print(std::string_view text) { out_ += text; }
-  /// What standard output holds so far.
+  /// The text that standard output holds so far.
   const std::string& output() const { return out_; }
   /// Forgets it: nothing goes to standard output when a command fails on its input.
   void discard_output() {

@@ -1,4 +1,4 @@
-// What the process's exit status means.
+// The meaning of the process's exit status.
 #pragma once
 
 #include <array>

@@ -23,7 +23,7 @@ std::string run_formats_help();
 OptionSpec color_option();
 bool wants_colour(Options& options, const Console& console);
 
-/// What a format shows beside the report, which costs time to collect.
+/// The data that a format shows beside the report; it costs time to collect.
 enum class RunNeeds { kReport, kSeries, kTrace };
 RunNeeds needs_of(const std::string& format);
 

@@ -17,10 +17,10 @@ struct ScanRate {
   bool is_factor = false;
 };
 
-/// What `--rate` and `--replicas` ask for; empty lists change nothing.
+/// The scan that `--rate` and `--replicas` ask for; empty lists change nothing.
 struct Scan {
   std::vector<ScanRate> rates;
-  std::string pool;  ///< Whose servers are counted; empty = the only pool.
+  std::string pool;  ///< The pool with the counted servers; empty = the only pool.
   std::vector<std::int64_t> replicas;
   std::string judge = {};  ///< An output that is about expectations only; empty = none.
 

@@ -12,7 +12,7 @@ namespace routesim::tools {
 /// `name` again when there is none, so that the reader says what is missing.
 std::string find_shipped(const std::string& name);
 
-/// Where scenarios are looked for: `--folder`, ./scenarios, or the installed ones.
+/// The folder where scenarios are looked for: `--folder`, ./scenarios, or the installed ones.
 std::string scenario_folder(const Options& options);
 
 /// `--folder` of the commands that look for scenarios.

@@ -112,7 +112,7 @@ std::vector<const VariantView*> views(const PageRun& run, const std::vector<std:
   return all;
 }
 
-/// What decides among variants that hold as much load.
+/// The measure that decides among variants that hold as much load.
 Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& members, bool by_goals) {
   const std::vector<const VariantView*> all = views(run, members);
   const auto over = [&](const Shown& by, std::vector<std::size_t> stages) {

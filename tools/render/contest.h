@@ -50,7 +50,7 @@ class Contest {
   /// The first variant of the file that is in the contest: all others are compared with it.
   std::size_t base() const { return base_; }
   bool by_goals() const { return by_goals_; }
-  /// What decides among the winner and the variants that hold as much load.
+  /// The measure that decides among the winner and the variants that hold as much load.
   const Yardstick& yardstick() const { return yardstick_; }
 
   Reason reason(std::size_t better, std::size_t worse) const;

@@ -22,7 +22,7 @@ Look look_of(DotPlot::Style style) {
   return style == DotPlot::Style::kBad ? Look{"bad", 2} : Look{"unsure", 1};
 }
 
-/// As much of a name as fits into `width`.
+/// The part of a name that fits into `width`.
 std::string shortened(const std::string& name, double width) {
   const auto most = static_cast<std::size_t>(std::max(8.0, width / kLetter));
   if (display_width(name) <= most) return name;

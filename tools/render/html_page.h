@@ -34,11 +34,11 @@ std::string validation_sections(const PageDocument& document);
 
 /// Style sheet, and the script that reads, zooms, sorts and downloads.
 std::string_view page_style();
-/// What figures of comparisons, sweeps and plans add to it.
+/// The style that figures of comparisons, sweeps and plans add to it.
 std::string_view study_style();
 std::string_view page_script();
 
-/// What the page shows of a metric, and how.
+/// A metric that the page shows, and how.
 struct Shown {
   std::string_view key;     ///< Into StageView::values.
   std::string_view title;   ///< In tables and on axes.

@@ -1,4 +1,4 @@
-// What XML and HTML share.
+// The parts that XML and HTML share.
 #pragma once
 
 #include <string_view>

@@ -6,7 +6,7 @@
 
 namespace routesim::tools {
 
-/// What a number counts; decides how it is written and what an axis says.
+/// The thing that a number counts; it decides how a number is written and what an axis says.
 enum class Unit {
   kNone,
   kSeconds,          ///< Written as µs, ms, s, min or h.
@@ -25,7 +25,7 @@ std::string human(double value, Unit unit, bool with_unit = true);
 /// How many times larger `a` is than `b` in words: `2.1 times`, `260 times`.
 std::string times(double a, double b);
 
-/// What an axis with this unit is labelled with after the name, in parentheses; may be empty.
+/// The label of an axis with this unit after the name, in parentheses; may be empty.
 std::string_view axis_unit(Unit unit);
 
 /// The unit as the page's script knows it: `s`, `tok/s`, `req/s`, `ratio`, `%`, `$` or `-`.

@@ -1,5 +1,5 @@
-// What a page shows, read from result files. Every number keeps the place it has in the page's data
-// block, so that a test (or a reader) can hold the tables against the data.
+// The data that a page shows, read from result files. Every number keeps the place it has in the
+// page's data block, so that a test (or a reader) can hold the tables against the data.
 #pragma once
 
 #include <cstdint>

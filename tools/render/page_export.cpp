@@ -153,8 +153,8 @@ void export_plans(const PageData& data, std::vector<FolderFile>& files) {
   table.put(files);
 }
 
-/// What charts need of a style. `$name` is a variable of the page's style sheet, which viewers of
-/// plain SVG mostly do not know, so that its value is written instead.
+/// The part of a style that charts need. `$name` is a variable of the page's style sheet, which
+/// viewers of plain SVG mostly do not know, so that its value is written instead.
 constexpr std::string_view kExportStyle = R"css(
 .title{font-weight:600}text:not(.title){font-size:12px}
 text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}

@@ -1,4 +1,4 @@
-// What a page and the verdict take from the result of a run.
+// The values that a page and the verdict take from the result of a run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ bool is_held_back(const LoadRecord& load) {
          load.stage->achieved_rate < kSlowest * load.stage->requested_rate;
 }
 
-/// What a stage is asked for.
+/// Takes the load that a stage is asked for.
 void take_load(const LoadRecord& load, StageView& stage) {
   if (!load.stage) return;
   if (std::isfinite(load.stage->requested_rate)) stage.rate = load.stage->requested_rate;
@@ -193,7 +193,7 @@ std::vector<PublishedView> published_views(const std::vector<PublishedRecord>& r
   return out;
 }
 
-/// What only the whole run knows.
+/// Takes the values that only the whole run knows.
 void take_whole_run(const VariantRecord& record, const std::string& path, StageView& summary) {
   Values v(summary.values, path);
   if (const std::optional<sim::TierResult>& tiers = record.kv_tiers) {

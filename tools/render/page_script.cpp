@@ -1,5 +1,5 @@
-// What a page can do with its script. Without it every number still stands on the page: tables and
-// drawings are complete, and marks have the browser's own tooltips.
+// The script of a page, and the things that a page can do with it. Without it every number still
+// stands on the page: tables and drawings are complete, and marks have the browser's own tooltips.
 #include "tools/render/html_page.h"
 
 namespace routesim::tools {

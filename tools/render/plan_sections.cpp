@@ -177,7 +177,7 @@ std::string goals_table(const PagePlan& plan) {
   return out + "</tbody></table></div>";
 }
 
-/// What each family's cheapest fleet costs; those without one are named in the table.
+/// The cost of each family's cheapest fleet; families without one are named in the table.
 std::string price_chart(const PagePlan& plan) {
   BarChart chart;
   for (const PagePlan::Family& family : plan.families)

@@ -47,7 +47,7 @@ constexpr std::array<TextColumn, 12> kSummary = {{
     {"prefix cache hits, %", "prefix_cache_hit_rate", "mean", 100, 1},
 }};
 
-/// Of runs in which some pool has KV tiers.
+/// The columns of runs in which some pool has KV tiers.
 constexpr std::array<TextColumn, 5> kTiers = {{
     {"tier hits, %", "tier_hit_rate", "mean", 100, 1},
     {"loaded from tiers, GB", "tier_loaded_gigabytes", "total", 1, 1},
@@ -78,7 +78,7 @@ std::string rate_text(const StageResult& stage) {
   if (stage.info.concurrency > 0) return "c=" + std::to_string(stage.info.concurrency);
   const double rate = stage.info.requested_rate;
   if (!std::isfinite(rate)) return "inf";
-  // What was asked for is shown as it is; the mean rate of a trace has no round digits.
+  // A rate that was asked for is shown as it is; the mean rate of a trace has no round digits.
   const std::string exact = number_text(rate);
   return exact.size() <= 7 ? exact : fixed_text(rate, rate < 0.1 ? 5 : rate < 10 ? 3 : 1);
 }
@@ -363,7 +363,7 @@ std::string class_table(const Report& report) {
   return "\n" + table.str();
 }
 
-/// What the labels of failed requests mean.
+/// The meaning of a label of failed requests.
 std::string_view failure_meaning(std::string_view label) {
   if (label == "prompt_too_long") return "prompt and answer are longer than engine.max_model_len";
   if (label == "kv_cache_too_small") return "the prompt does not fit into one server's KV cache";
@@ -372,8 +372,8 @@ std::string_view failure_meaning(std::string_view label) {
   return label;
 }
 
-/// What a number needs to be understood, each sentence once with all variants it is true of. What
-/// step times rest on stands in the verdict.
+/// The notes that explain the numbers, each sentence once with all variants it is true of. The
+/// basis of step times stands in the verdict.
 std::string notes(const Report& report) {
   std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
   const auto add = [&said](const VariantReport& variant, const std::string& text) {

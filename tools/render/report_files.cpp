@@ -22,7 +22,7 @@ void write_mark(JsonWriter& json, const Report& report) {
   if (report.interrupted) json.member("interrupted", true);
 }
 
-/// What was counted for a stage, or the summary; null without goals.
+/// The goodput count of a stage, or of the summary; null without goals.
 const GoodputCount* goodput_of(const VariantReport& variant, const StageResult& stage) {
   if (!variant.goodput) return nullptr;
   if (&stage == &variant.result.summary) return &variant.goodput->summary;

@@ -10,7 +10,7 @@
 
 namespace routesim::tools {
 
-/// What the stages of a run differ in: the rate asked for, the concurrency, or only their number.
+/// The axis of a run's stages: the rate asked for, the concurrency, or only their number.
 ChartAxis stage_axis(const PageRun& run);
 /// A stage's place on that axis.
 double stage_position(const PageRun& run, std::size_t stage);

@@ -136,7 +136,7 @@ std::string key_numbers(const PageRun& run) {
   return out.append(kTableEnd);
 }
 
-/// What was published of a stage, and how far the simulation is off it.
+/// The published value of a stage, and how far the simulation is off it.
 std::string measured_cells(const StageView* stage, const Shown& shown) {
   if (stage == nullptr) return "<td>–</td><td>–</td>";
   const auto found = stage->measured.find(shown.key);

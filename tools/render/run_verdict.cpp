@@ -42,8 +42,8 @@ class Wording {
   /// Names the winner, its base, the measure and the difference. `brief` leaves the runner-up
   /// out where the base is another variant.
   std::string headline(bool brief) const;
-  /// What the winner does better and worse than the base, or as the base than the runner-up.
-  /// Without a winner it is the best variant besides the base.
+  /// The winner's gains and losses against the base, or against the runner-up where it is the base.
+  /// Without a winner the best variant besides the base takes its place.
   std::vector<VerdictLine> lines() const;
   /// All variants, best first.
   std::string ranking() const;

@@ -62,7 +62,7 @@ Verdict verdict_of(const Report& report);
 /// The end of a table: at most 100 columns wide, but for commands and names.
 std::string render_verdict(const Verdict& verdict, bool colour);
 
-/// As results have it, with plain spaces where a page does not break lines.
+/// The verdict as results have it, with plain spaces where a page does not break lines.
 VerdictRecord verdict_record(const Verdict& verdict);
 
 /// The measures of a whole run that tables and verdict use, in order.

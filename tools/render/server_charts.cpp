@@ -1,4 +1,4 @@
-// What each server carried, and how that went over time.
+// The load that each server carried, and how that went over time.
 #include <algorithm>
 #include <cmath>
 

@@ -86,8 +86,8 @@ class AxisScale {
     return from_ + share * (to_ - from_);
   }
   const std::vector<double>& ticks() const { return ticks_; }
-  /// What the page's script needs to turn pixels into values: kind, lowest and highest value (or
-  /// their logarithms), their pixels, unit, name.
+  /// The data that the page's script needs to turn pixels into values: kind, lowest and highest
+  /// value (or their logarithms), their pixels, unit, name.
   std::string str() const {
     std::string out = log_ ? "log" : "lin";
     for (const double v : {low_, high_, from_, to_}) out.append(" ").append(number_text(v));

@@ -204,7 +204,7 @@ std::string error_plots(const Node& scenario) {
   return out;
 }
 
-/// What an experiment's figures show: curves where there are several stages, else the errors.
+/// The figures of an experiment: curves where there are several stages, else the errors.
 std::string figures(const Node& scenario) {
   std::vector<std::pair<std::string, MetricView>> quantities;
   std::map<std::string, std::vector<Node>> cells;

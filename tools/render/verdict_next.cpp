@@ -1,4 +1,4 @@
-// What to do after a run: commands that answer what its verdict leaves open.
+// The next steps after a run: commands that answer what its verdict leaves open.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

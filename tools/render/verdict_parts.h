@@ -27,7 +27,7 @@ std::vector<Knee> knees_of(const PageRun& run);
 /// `ttft ≤ 1 s, tpot ≤ 60 ms`.
 std::string goals_text(const VariantView& variant);
 
-/// What the variants rest on, each sentence once.
+/// The basis of the variants' results, each sentence once.
 std::string rests_on(const PageRun& run);
 
 /// How far the variants are off the measured numbers of their scenario, in the stages that ended.

@@ -22,7 +22,7 @@ struct Difference {
   bool paired = true;        ///< The same seeds on both sides.
   /// 100 (changed/base - 1); nothing when the base is 0.
   std::optional<double> percent;
-  /// Of `percent`; nothing without replications or pairing.
+  /// The interval of `percent`; nothing without replications or pairing.
   std::optional<sim::Interval> percent_interval;
   sim::Verdict verdict = sim::Verdict::kNotDistinguishable;
 };

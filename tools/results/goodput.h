@@ -28,7 +28,7 @@ struct GoodputGoals {
 /// The goals that are set, by name, in a fixed order.
 std::vector<std::pair<std::string_view, double>> goal_list(const GoodputGoals& goals);
 
-/// Where ToolGoodput counts the goal with this name.
+/// The place at which ToolGoodput counts the goal with this name.
 std::size_t goal_index(std::string_view name);
 
 /// Reads one `name:bound` as `vllm bench serve --goodput` takes it, such as `ttft:500ms`; a bound

@@ -233,7 +233,7 @@ Parsed<MetricName> unknown_metric(std::string_view text, std::string_view word,
           close.empty() ? "metrics: " + list : "did you mean " + close + "?"};
 }
 
-/// What is wrong with this statistic of this metric; empty when nothing is.
+/// The fault of this statistic of this metric; empty when there is none.
 std::string statistic_error(const Kind& kind, std::string_view written,
                             const std::optional<std::string>& statistic) {
   if (!written.empty() && !statistic)

@@ -166,7 +166,7 @@ std::optional<double> statistic_of(const SamplesRecord& d, std::string_view stat
   return std::nullopt;
 }
 
-/// What one base unit is in `unit`; nothing for a unit that does not fit.
+/// The value of one base unit in `unit`; nothing for a unit that does not fit.
 std::optional<double> unit_factor(std::string_view unit) {
   constexpr std::array<std::string_view, 11> kBase = {
       "", "s", "s/token", "tok/s", "req/s", "tokens", "count", "ratio", "s/tok", "tokens/s", "GB"};

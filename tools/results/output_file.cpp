@@ -23,7 +23,7 @@ std::array<std::array<char, 4096>, 32> g_temporaries{};
 /// The exit code of a process that SIGINT ended, as shells say it (128 + 2).
 constexpr int kInterruptedExit = 130;
 
-/// What the first signal sets while an InterruptGuard lives. Lock-free, so a handler may use it.
+/// The flag that the first signal sets under an InterruptGuard. Lock-free, so handlers may use it.
 std::atomic<std::atomic<bool>*> g_stop{nullptr};
 static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free);
 
@@ -52,8 +52,8 @@ bool is_ordinary_target(const std::string& path) {
   return ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
 }
 
-/// What a path names through symbolic links: a rename would replace the link, not the file behind
-/// it. A circle of links is left as it is.
+/// The file that a path names through symbolic links: a rename would replace the link, not the file
+/// behind it. A circle of links is left as it is.
 std::string link_target(const std::string& path) {
   constexpr int kMostLinks = 40;
   std::filesystem::path target = path;

@@ -38,7 +38,7 @@ std::string written_file(const std::string& path);
 /// Why write_file() would fail, as far as can be told without writing; nothing when it would not.
 std::string why_not_writable(const std::string& path);
 
-/// Where partial results go, so that they neither replace a complete result nor pass for one:
+/// The path for partial results, so that they neither replace a complete result nor pass for one:
 /// PATH.partial, or `path` itself where it is a device or a pipe.
 std::string partial_path(const std::string& path);
 
@@ -56,9 +56,9 @@ class OutputFile {
   std::string close();
   /// The content is partial: finish() lets it appear at partial_path().
   void mark_partial();
-  /// What went wrong, or nothing.
+  /// Returns the error, or nothing.
   std::string finish();
-  /// What went wrong so far, or nothing.
+  /// The error so far, or nothing.
   const std::string& error() const { return error_; }
   const std::string& path() const { return path_; }
 
@@ -66,7 +66,7 @@ class OutputFile {
   void fail(int error);
 
   std::string path_;
-  std::string target_;     ///< What `path_` names, through symbolic links.
+  std::string target_;     ///< The file that `path_` names, through symbolic links.
   std::string temporary_;  ///< Empty when written in place.
   std::string error_;
   int descriptor_ = -1;

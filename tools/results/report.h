@@ -20,7 +20,7 @@ namespace routesim::tools {
 /// KV capacities are rarely known better than to this share.
 inline constexpr double kCapacityBand = 0.03;
 
-/// What a few per cent of the KV blocks may change of one stage.
+/// The values of one stage that a few per cent of the KV blocks may change.
 struct StageSide {
   double ttft_mean_s = 0;  ///< NaN without a success.
   bool overloaded = false;
@@ -93,7 +93,7 @@ double error_percent(double simulated, double measured);
 /// distribution: JSON `quantile_levels`, and per stage `quantiles`.
 std::span<const double> quantile_levels();
 
-/// What the variants rest on and how far such results were off published numbers: a line for all
+/// The basis of the variants and how far such results were off published numbers: a line for all
 /// variants of which the same is true.
 std::vector<std::string> trust_lines(const Report& report);
 

@@ -152,7 +152,7 @@ std::vector<MeasuredRecord> measured_records(const VariantReport& variant,
   return out;
 }
 
-/// What stages, whole runs and classes share.
+/// Fills in the fields that stages, whole runs and classes share.
 void fill(StageRecord& out, const StageResult& stage, const LifecycleForm& form, bool is_summary) {
   out.lifecycle = lifecycle_record(stage, form, is_summary);
   out.prefix_hit_ratio = stage.prefix_hit_ratio();
@@ -283,7 +283,7 @@ VariantRecord variant_record(const VariantReport& variant) {
   if (variant.series) out.series = series_record(*variant.series);
   if (!variant.measured.rows.empty()) out.published = published_records(variant);
   out.simulated_s = result.end.to_seconds();
-  // As text: 64 bits do not survive a reader that keeps every number as a double.
+  // The fingerprint is text: 64 bits do not survive a reader that keeps every number as a double.
   out.fingerprint = fmt::format("{:016x}", result.fingerprint);
   out.notes = result.notes;
   out.resolved = variant.resolved;

@@ -1,5 +1,5 @@
-// What a result file of `routesim run` holds, as values that are described once: JSON is written
-// and read by that description. The parts that a simulation hands out as they are (servers,
+// The content of a result file of `routesim run`, as values that are described once: JSON is
+// written and read by that description. The parts that a simulation hands out as they are (servers,
 // routing, tiers, series) are described on its own structs.
 #pragma once
 
@@ -139,7 +139,7 @@ struct ClassRecord : StageRecord {
   ClassRecord() : StageRecord(traffic_class()) {}
 };
 
-/// What the step times of a variant rest on.
+/// The basis of the step times of a variant.
 struct TrustRecord {
   struct Pool {
     std::string name, step_times;
@@ -155,7 +155,7 @@ struct TrustRecord {
   std::vector<Validation> validation;
 };
 
-/// What kCapacityBand of the KV blocks changes near a knee.
+/// The effect of kCapacityBand of the KV blocks near a knee.
 struct CapacityBandRecord {
   double band = 0;
   std::string text;
@@ -298,7 +298,7 @@ void describe(Describer& d, VerdictRecord& r);
 void describe(Describer& d, TrustRecord& r);
 void describe(Describer& d, RunRecord& r);
 
-/// What the tool's settings decide about a report.
+/// The form of a report, as far as the tool's settings decide it.
 struct LifecycleForm {
   std::vector<double> percentiles{};
   bool rate_is_count = false;  ///< Stages of `concurrent` load: the tool sets rate = num_requests.

@@ -34,7 +34,7 @@ struct StageValues {
 struct VariantValues {
   std::string name;
   std::vector<StageValues> stages;  ///< In their order; the whole run is the last.
-  /// Of its own runs; empty in files of early builds, which have those of the set.
+  /// The seeds of its own runs; empty in files of early builds, which have those of the set.
   std::vector<std::uint64_t> seeds = {};
   std::string trust = {};  ///< What it rests on, as its file says it; empty in older files.
   /// Why its runs are no pairs with those of the first variant; empty when they are.

@@ -1,4 +1,4 @@
-// What repeated runs allow us to say: means with confidence intervals, paired differences,
+// The statements that repeated runs allow: means with confidence intervals, paired differences,
 // intervals of percentiles, and a verdict that admits when the runs do not decide.
 //
 // One number per run goes in. Runs with different seeds are independent; the numbers inside one run
@@ -75,7 +75,7 @@ struct RankInterval {
 std::optional<RankInterval> quantile_ranks(std::size_t n, double q,
                                            double confidence = kConfidence);
 
-/// What a difference means to whoever has to decide.
+/// The meaning of a difference for whoever has to decide.
 enum class Verdict { kBetter, kWorse, kNotDistinguishable };
 /// Which way a metric improves.
 enum class Direction { kSmallerIsBetter, kLargerIsBetter };

@@ -30,7 +30,7 @@ inline constexpr std::string_view kTrustHeader =
 /// Rows as `validate --trust -o csv` writes them. Malformed text is a bug.
 std::vector<TrustError> parse_trust_errors(std::string_view csv);
 
-/// Those of this program. Thread-safe.
+/// The errors of this program. Thread-safe.
 const std::vector<TrustError>& trust_errors();
 
 /// A clause: `step times that were fitted to measurements`, ...
@@ -43,8 +43,8 @@ std::string_view trust_quantity(std::string_view metric, std::string_view statis
 /// `output tokens/s 2.1 % (51, worst -9.6 %), ...`: each with its number of values.
 std::string errors_text(std::span<const TrustError> errors);
 
-/// What validation saw of a class: `mean error against published numbers: output tokens/s 2.1 %
-/// (of 51, worst -9.6 %), ...`, or that there was nothing to compare with.
+/// The results of validation for a class: `mean error against published numbers: output tokens/s
+/// 2.1 % (of 51, worst -9.6 %), ...`, or that there was nothing to compare with.
 std::string trust_errors_text(models::Trust trust);
 
 /// How much longer or shorter steps may be, as a fraction: the larger of the class's mean errors of

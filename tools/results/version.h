@@ -1,4 +1,4 @@
-// What this build is.
+// The identity of this build.
 #pragma once
 
 #include <string>

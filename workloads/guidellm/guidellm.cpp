@@ -145,9 +145,9 @@ class Slots {
   double number_ = 0, at_ = 0;  // Whole; seconds since the start.
 };
 
-/// What a strategy can send: the next turns of conversations that have their answers, oldest
-/// conversation first, and then new conversations. max_requests counts turns, conversation by
-/// conversation.
+/// The turns that a strategy can send: the next turns of conversations that have their answers,
+/// oldest conversation first, and then new conversations. max_requests counts turns, conversation
+/// by conversation.
 class Queue {
  public:
   struct Turn {
@@ -385,7 +385,7 @@ void describe_length(Describer& d, Length& l, const char* const (&keys)[4], cons
 }
 
 constexpr IntRange kCount{1, 1'000'000'000};
-/// Of elements of lists; check() refuses 0.
+/// The range of elements of lists; check() refuses 0.
 constexpr IntRange kCounts{0, 1'000'000'000};
 constexpr RealRange kPositives{.min = 0, .max = 1e7};
 

@@ -21,7 +21,7 @@ class MultiRoundChats {
     std::uint64_t text = 0;
     std::int64_t tokens = 0, answer_tokens = 0;
   };
-  /// Of users by their number, and there in the order of their rounds; user 0 is never there.
+  /// The exchanges of users by their number, in the order of their rounds; user 0 has none.
   using Exchanges = std::vector<std::vector<Exchange>>;
 
   MultiRoundChats(std::int64_t system_tokens, std::int64_t user_tokens, std::int64_t answer_tokens,

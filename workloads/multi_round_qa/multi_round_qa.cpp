@@ -166,7 +166,7 @@ class MultiRoundQa final : public LoadGenerator {
  private:
   bool is_warmup() const { return stage_ % 2 == 0; }
 
-  /// What is under way at the end of a run ends by itself; the script drops it.
+  /// Requests under way at the end of a run end by themselves; the script drops them.
   void end_stage(SimTime now) {
     ++stage_;
     if (finished()) return;

@@ -157,7 +157,7 @@ class JsonlReader final : public LineTraceReader {
       const TraceKey meaning = meaning_of(key, columns_);
       if (meaning == TraceKey::kNone) return json.skip();
       const int column = json.value_column();
-      // Of several names of the session the one in `columns` counts.
+      // If the session has several names, the one in `columns` counts.
       const bool other_name = meaning == TraceKey::kSession && key != session_key_;
       if (other_name && seen(meaning) && key != columns_.session) return json.skip();
       if (std::exchange(seen(meaning), true) && !other_name)

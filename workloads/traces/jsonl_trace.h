@@ -13,7 +13,7 @@
 
 namespace routesim::workloads {
 
-/// What a key of a line is to the reader of JSON lines.
+/// The meaning of a key of a line to the reader of JSON lines.
 enum class TraceKey {
   kNone,
   kTime,

@@ -12,7 +12,7 @@
 namespace routesim::workloads {
 namespace {
 
-/// What stands in place of a text that the proxy was told not to log.
+/// The mark in place of a text that the proxy was told not to log.
 constexpr std::string_view kRedacted = "redacted-by-litellm";
 
 class LiteLlmReader final : public LineTraceReader {

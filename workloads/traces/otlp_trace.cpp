@@ -14,11 +14,11 @@
 namespace routesim::workloads {
 namespace {
 
-/// What an attribute of a span is to this reader.
+/// The meaning of an attribute of a span to this reader.
 enum class Meaning : std::uint8_t { kInput, kOutput, kSession, kOperation, kMessages };
 constexpr std::size_t kMeanings = 5;
 
-/// Of several names of one meaning in a span the first counts.
+/// If a span has several names of one meaning, the first in this list counts.
 constexpr std::array<std::pair<std::string_view, Meaning>, 12> kAttributes = {{
     {"gen_ai.usage.input_tokens", Meaning::kInput},
     {"gen_ai.usage.prompt_tokens", Meaning::kInput},

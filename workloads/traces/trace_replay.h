@@ -24,8 +24,8 @@ enum class HashLengthRule {
   kTruncateToIds,  ///< vLLM timed_trace: the prompt ends where the ids end, without a word.
 };
 
-/// What the input length of a later turn counts, where a row names its session and nothing tells
-/// which texts it shares.
+/// The texts that the input length of a later turn counts, where a row names its session and
+/// nothing tells which texts it shares.
 enum class SessionHistory {
   kIncluded,  ///< The earlier turns and answers, too: lengths as a server logs them.
   kAdded,     ///< The turn's own text only: the history comes on top.
@@ -68,7 +68,7 @@ class TracePrompts {
   std::int64_t block_tokens_;
 };
 
-/// What decides how a trace is read through.
+/// The rules that decide how a trace is read through.
 struct TraceRules {
   std::int64_t block_tokens = 512;
   HashLengthRule hash_length = HashLengthRule::kStrict;

@@ -26,7 +26,7 @@ struct Comparison {
   std::vector<Judgement> gates;
 };
 
-/// What the command line chooses.
+/// The choices of the command line.
 struct ComparisonRequest {
   std::vector<std::string> variants;  ///< None, one for both sides, or one for each.
   std::string stage;

@@ -77,7 +77,7 @@ std::string how_many(const Comparison& c, const VariantPair& pair) {
   return std::to_string(n) + " pairs of runs with the same seed and load; 95 % intervals";
 }
 
-/// What the compared variants rest on, each sentence once with those it is true of.
+/// The basis of the compared variants' results, each sentence once with the variants it is true of.
 std::vector<std::string> trust_of(const Comparison& c) {
   std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
   const auto add = [&](const std::string& who, const std::string& text) {
@@ -99,7 +99,7 @@ std::vector<std::string> trust_of(const Comparison& c) {
   return lines;
 }
 
-/// What a reader must know before the numbers, a line each.
+/// The remarks that a reader must know before the numbers, a line each.
 std::vector<std::string> remarks_of(const Comparison& c) {
   std::vector<std::string> remarks;
   if (c.base->interrupted)

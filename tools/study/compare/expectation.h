@@ -32,7 +32,7 @@ struct Expectation {
   SourceLocation where;
 };
 
-/// What is wrong with the text of the variant's expectations, where nothing more can be known of
+/// Finds the faults in the text of the variant's expectations, where nothing more can be known of
 /// the scenario.
 void check_conditions(const LoadedVariant& variant, Diagnostics& diagnostics);
 

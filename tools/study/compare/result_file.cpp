@@ -49,7 +49,7 @@ class Taker {
   }
 
  private:
-  /// What only the first run of a variant says: what it rests on, and the load of its stages.
+  /// Adds facts that only a variant's first run says: what it rests on, and the load of its stages.
   static void add_first_run(const VariantRecord& first, VariantValues& variant) {
     variant.trust = first.trust.text;
     for (std::size_t s = 0; s < std::min(first.stages.size(), variant.stages.size()); ++s) {

@@ -13,7 +13,7 @@
 
 namespace routesim::tools {
 
-/// What one tier gave: to one request, or to all.
+/// The gain from one tier: for one request, or for all.
 struct TierShare {
   std::int64_t requests = 0;  ///< That hit it.
   std::int64_t tokens = 0;
@@ -45,7 +45,7 @@ class TierStudy {
   const std::vector<TierRequest>& requests() const { return requests_; }
 
  private:
-  /// What the router expected of each endpoint, until it is known which one computes.
+  /// The hits that the router expected of each endpoint, until it is known which one computes.
   struct Expected {
     std::vector<std::int64_t> tokens;  ///< By row.
     std::vector<policies::TierHits> tiers;

@@ -218,7 +218,7 @@ std::string bindings_text(const PlanResult& result) {
   return text;
 }
 
-/// What the host memory of each plan gains: against the same fleet without it, and against the
+/// The gain from the host memory of each plan: against the same fleet without it, and against the
 /// fleet that does without.
 std::string memory_text(const PlanSpace& space, const PlanResult& result) {
   std::string text;

@@ -1,4 +1,4 @@
-// What the requests of a load share, before anyone simulates a server.
+// The prefixes that the requests of a load share, before anyone simulates a server.
 #pragma once
 
 #include <cstdint>

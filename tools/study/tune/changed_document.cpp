@@ -169,7 +169,7 @@ ChangedDocument change_document(const Ptr& root, const std::string& text,
     return edits.assign(root, a);
   });
   if (changed.kept) changed.text = edits.result();
-  // What could not be edited, or was edited into something else, is written anew.
+  // A text that could not be edited, or was edited into something else, is written anew.
   const Ptr read = changed.kept ? parse_config(changed.text, {.file = "tuned"}, ignored) : nullptr;
   const Ptr again = read != nullptr ? map_at(read, root->where()) : nullptr;
   if (again != nullptr && is_same_tree(*again, *changed.root)) return changed;

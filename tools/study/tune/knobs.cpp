@@ -197,7 +197,7 @@ class PickerReader {
     return out;
   }
 
-  /// What the document says of a parameter, else its default.
+  /// The value of a parameter in the document, else its default.
   std::string parameter(const PluginSpec& spec, const std::string& name) const {
     if (const ConfigNode* const own = spec.parameters->child(name)) return own->text();
     const policies::PluginType* const type = policies::standard_registry().find(spec.type);
@@ -501,7 +501,7 @@ class KnobReader {
     return finish_knob(config_.set, std::move(values), published);
   }
 
-  /// What the key has: in the scenario as written, in the router's document, or by default.
+  /// The value of the key: in the scenario as written, in the router's document, or by default.
   std::string published_at(const std::vector<PathStep>& steps) const {
     const LoadedVariant& variant = source_.variant;
     ConfigNode::Ptr node = node_at(variant.node, steps);

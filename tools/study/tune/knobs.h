@@ -11,7 +11,7 @@
 
 namespace routesim::tools {
 
-/// What knobs are made from.
+/// The inputs that knobs are made from.
 struct KnobSource {
   const LoadedVariant& variant;
   const sim::RunPlan& plan;

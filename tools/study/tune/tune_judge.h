@@ -36,7 +36,7 @@ struct JudgedLoad {
   std::string best_lacks = {};
 };
 
-/// What one change of the best configuration is worth.
+/// The worth of one change of the best configuration.
 struct KnobWorth {
   std::size_t knob = 0;
   std::vector<Difference> by_goal = {};  ///< With this change taken back, less the best one.

@@ -78,7 +78,7 @@ bool is_shown(const TuneReport& report, const JudgedMetric& metric, bool as_give
   return as_given || decides(report.space, report.search, metric.metric);
 }
 
-/// What a knob's change is worth: the loss when it is taken back.
+/// The worth of a knob's change: the loss when it is taken back.
 Gain worth_of(const KnobWorth& worth, const TuneSpace& space, std::size_t goal) {
   const Gain back = gain_of(worth.by_goal[goal], space.goals[goal].metric);
   return {.percent = -back.percent, .low = -back.high, .high = -back.low};

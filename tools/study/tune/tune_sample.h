@@ -1,4 +1,4 @@
-// Where a search looks: choices that fill a space evenly, and choices near a good one.
+// The points where a search looks: choices that fill a space evenly, and choices near a good one.
 #pragma once
 
 #include <cstddef>

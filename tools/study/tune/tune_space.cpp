@@ -21,12 +21,12 @@ namespace routesim::tools {
 
 namespace {
 
-/// What may get a little worse when nobody says what may not.
+/// The conditions when nobody gives any: these metrics may get a little worse.
 constexpr const char* kUsualConditions[] = {
     "ttft_ms.mean <= 102% of published",       "ttft_ms.p90 <= 102% of published",
     "ttft_ms.p99 <= 102% of published",        "tpot_ms.mean <= 102% of published",
     "output_tokens_per_s >= 98% of published", "failure_rate <= 102% of published"};
-/// What the judgement shows besides.
+/// The metrics that the judgement shows besides.
 constexpr const char* kUsualMetrics[] = {"ttft_ms.mean",
                                          "ttft_ms.p90",
                                          "ttft_ms.p99",
@@ -292,8 +292,8 @@ class TuneReader {
     }
   }
 
-  /// What is wrong with a knob's values, each alone: of numbers, the lowest and the highest are
-  /// tried, of other values the first `most`.
+  /// The faults of a knob's values, each alone: of numbers, the lowest and the highest are tried,
+  /// of other values the first `most`.
   Diagnostics errors_of(std::size_t k, std::size_t most) const {
     Diagnostics found;
     const Knob& knob = space_.knobs[k];

@@ -1,4 +1,4 @@
-// What a tuning may choose from: the knobs of one variant, each with its values, one of them the
+// The choices of a tuning: the knobs of one variant, each with its values, one of them the
 // published one.
 #pragma once
 
