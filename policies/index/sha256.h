@@ -12,8 +12,8 @@ using Sha256Digest = std::array<std::uint8_t, 32>;
 
 /// A running SHA-256. Feed bytes with update(), read the digest once with finish().
 ///
-/// OpenSSL's libcrypto (3.0) hashes 64 to 300 bytes in three fifths to a tenth of the time where the
-/// processor knows SHA, but loading it adds 2.7 million instructions to the 4.0 million of
+/// OpenSSL's libcrypto (3.0) hashes 64 to 300 bytes in three fifths to a tenth of the time where
+/// the processor knows SHA, but loading it adds 2.7 million instructions to the 4.0 million of
 /// `routesim --version`, and 4.7 MB to a bundle. A run spends 0.1 % of its instructions here.
 class Sha256 {
  public:

@@ -27,7 +27,9 @@ class SchemaReader {
             rule.get<std::string>().substr(std::string("#/definitions/").size());
         check(root_["definitions"].at(name), value, name, path);
       } else if (keyword == "anyOf") {
-        if (value.is_null() || !rule.at(1).contains("type")) {
+        if (rule.size() == 1) {
+          check(rule.at(0), value, scope, path);
+        } else if (value.is_null() || !rule.at(1).contains("type")) {
           expect(rule.at(1) == OrderedJson{{"type", "null"}}, path, "unknown form of anyOf");
         } else {
           check(rule.at(0), value, scope, path);

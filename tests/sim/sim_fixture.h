@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "models/latency_model.h"
-#include "sim/kv/prompt_keys.h"
 #include "sim/engine/replica.h"
+#include "sim/kv/prompt_keys.h"
 #include "sim/network/links.h"
 #include "workloads/prompts.h"
 

@@ -215,6 +215,7 @@ std::string replicated(const std::vector<double>& slow, const std::vector<double
   };
   data["replications"] = {
       {"count", 2},
+      {"seeds", {1, 2}},
       {"variants",
        {{{"name", "slow"}, {"summary", {{"metrics", metrics(slow)}}}, {"stages", json::array()}},
         {{"name", "fast"}, {"summary", {{"metrics", metrics(fast)}}}, {"stages", json::array()}}}},

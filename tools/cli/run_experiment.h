@@ -24,7 +24,7 @@ struct PlannedVariant {
   sim::RunPlan plan;
   std::string scan_of;   ///< The variant whose rate a scan changes; else empty.
   std::string fleet_of;  ///< The same of its servers.
-  Document resolved;  ///< The resolved scenario: its JSON text and its tree.
+  Document resolved;     ///< The resolved scenario: its JSON text and its tree.
   MeasuredTable measured;
   GoodputGoals goals;
   std::vector<Expectation> expectations;

@@ -363,9 +363,11 @@ void describe(Describer& d, StageRecord& r) {
   if (r.overloaded) field(d, {"overloaded", kOverloaded}, *r.overloaded);
   field(d, {"quantiles", "Latencies at each of quantile_levels, s. Null when there is no value."},
         r.quantiles);
-  field(d, {"goodput", "Requests that succeeded within every goal of goodput_goals."}, r.goodput);
-  field(d, {"measured", "Published numbers of this stage. Absent when the scenario has none."},
-        r.measured);
+  if (r.overloaded)
+    field(d, {"goodput", "Requests that succeeded within every goal of goodput_goals."}, r.goodput);
+  if (r.reported)
+    field(d, {"measured", "Published numbers of this stage. Absent when the scenario has none."},
+          r.measured);
 }
 
 void describe(Describer& d, TrustRecord::Pool& r) {

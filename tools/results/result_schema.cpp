@@ -17,7 +17,7 @@ using tree::Node;
 /// A value's part of the schema.
 struct Type {
   Node node;
-  bool is_reference = false;  ///< Of a definition.
+  std::string doc = {};  ///< A reference: what its definition says.
 };
 
 std::string json_of(const Node& node) {
@@ -46,20 +46,40 @@ Type or_null(const Type& type) {
   return {.node = tree::map({{"anyOf", tree::list({type.node, plain("null", false).node})}})};
 }
 
+/// A kind of object that stands under many keys, by the key where it is met first.
+struct Kind {
+  std::string_view key, name, doc;
+};
+constexpr std::array<Kind, 5> kKinds = {
+    {{"schedule_delay", "distribution",
+      "Statistics of one value per request (of inter-token latency: per token). Percentiles are "
+      "linear interpolations between order statistics; the load tool decides which ones there are. "
+      "The percentile 50 is called `median`."},
+     {"kv_cache_usage", "usage", "Share of the KV blocks in use, 0 to 1."},
+     {"disk_wait_s", "waits", "Waits for copies between KV tiers."},
+     {"as_is", "band_side", "A stage with another KV capacity."},
+     {"classes", "traffic_class", "The requests of one traffic class, of the reported stages."}}};
+
 /// The kinds of objects met so far; each is defined once, under the first name. A name that is
 /// taken follows the owner's.
 class Definitions {
  public:
-  Type reference(const std::string& owner, const std::string& name, const Node& object) {
+  Type reference(const std::string& owner, const std::string& name, std::string doc,
+                 const Node& object) {
     const std::string json = json_of(object);
     auto found = std::ranges::find(items_, json, &Item::json);
     if (found == items_.end()) {
+      for (const Kind& kind : kKinds)
+        if (name == kind.name) doc = kind.doc;
       const bool taken = std::ranges::find(items_, name, &Item::name) != items_.end();
-      items_.push_back({.name = taken ? owner + "_" + name : name, .json = json, .node = object});
+      items_.push_back({.name = taken ? owner + "_" + name : name,
+                        .json = json,
+                        .doc = doc,
+                        .node = with("description", tree::text(doc), object)});
       found = items_.end() - 1;
     }
     return {.node = tree::map({{"$ref", tree::text("#/definitions/" + found->name)}}),
-            .is_reference = true};
+            .doc = found->doc};
   }
   Node node() const {
     tree::Map map;
@@ -69,24 +89,16 @@ class Definitions {
 
  private:
   struct Item {
-    std::string name, json;
+    std::string name, json, doc;
     Node node;
   };
   std::vector<Item> items_;
 };
 
-/// Kinds that stand under many keys, by the key where they are met first.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kKinds = {
-    {{"schedule_delay", "distribution"},
-     {"kv_cache_usage", "usage"},
-     {"disk_wait_s", "waits"},
-     {"as_is", "band_side"},
-     {"classes", "traffic_class"}}};
-
 /// The name of what stands under a key; `stages` has a stage in each of its places.
 std::string kind_of(std::string_view name, bool is_many) {
-  for (const auto& [key, kind] : kKinds)
-    if (name == key) return std::string(kind);
+  for (const Kind& kind : kKinds)
+    if (name == kind.key) return std::string(kind.name);
   if (!is_many) return std::string(name);
   if (name == "series" || !name.ends_with('s')) return std::string(name);
   name.remove_suffix(name.ends_with("sses") ? 2 : 1);
@@ -117,7 +129,7 @@ class Schema final : public Describer {
   void object(const Field& f, const std::function<void(Describer&)>& members) override {
     Schema inner = inside(f, false);
     members(inner);
-    add(f, definitions_.reference(inner.owner_, inner.name_, inner.object_node()));
+    add(f, definitions_.reference(inner.owner_, inner.name_, inner.doc_, inner.object_node()));
   }
   void list(const Field& f, ListAccess& items) override {
     items.resize(1);
@@ -160,13 +172,16 @@ class Schema final : public Describer {
  private:
   /// A visitor of what stands in a list, a map or an optional.
   Schema inside(const Field& f, bool is_many) const {
-    if (f.name.empty()) return {definitions_, owner_, name_};
-    return {definitions_, name_, kind_of(f.name, is_many)};
+    Schema inner = f.name.empty() ? Schema(definitions_, owner_, name_)
+                                  : Schema(definitions_, name_, kind_of(f.name, is_many));
+    inner.doc_ = f.name.empty() ? doc_ : std::string(f.doc);
+    return inner;
   }
   /// In draft-07 what stands beside a reference does not count.
   static Node with_doc(const Type& type, std::string_view doc) {
     if (doc.empty()) return type.node;
-    if (type.is_reference)
+    if (type.doc == doc) return type.node;
+    if (!type.doc.empty())
       return tree::map(
           {{"description", tree::text(std::string(doc))}, {"anyOf", tree::list({type.node})}});
     return with("description", tree::text(std::string(doc)), type.node);
@@ -181,7 +196,7 @@ class Schema final : public Describer {
   }
 
   Definitions& definitions_;
-  std::string owner_, name_;
+  std::string owner_, name_, doc_;
   tree::Map properties_;
   std::vector<Node> required_;
   Node pattern_;

@@ -22,6 +22,8 @@ GoodputMetrics = dict[str, float]
 
 
 class Command(TypedDict):
+    """The arguments that decide what is run."""
+
     #: The scenario and its --set options, as given.
     input: str
     #: The --variant options.
@@ -33,6 +35,8 @@ class Command(TypedDict):
 
 
 class LoadSummary(TypedDict):
+    """The requests that were sent, as inference-perf counts them."""
+
     #: Requests sent.
     count: int
     #: Due time to send, s: how late the load tool itself was. Null when there is no value.
@@ -48,6 +52,8 @@ class LoadSummary(TypedDict):
 
 
 class Latency(TypedDict):
+    """Latencies of successful requests as the client sees them, s."""
+
     #: Send to last token, s. Null when there is no value.
     request_latency: Distribution | None
     #: (end - send) / output tokens, s; one value per request. Null when there is no value.
@@ -62,6 +68,8 @@ class Latency(TypedDict):
 
 
 class Throughput(TypedDict):
+    """Per second of the time from the first send to the last end."""
+
     #: Prompt tokens of successful requests, tokens/s.
     input_tokens_per_sec: float
     #: Output tokens of successful requests, tokens/s.
@@ -73,25 +81,24 @@ class Throughput(TypedDict):
 
 
 class Successes(TypedDict):
+    """Requests that received all of their output."""
+
     #: Requests.
     count: int
-    #: Latencies of successful requests as the client sees them, s.
     latency: Latency
-    #: Per second of the time from the first send to the last end.
     throughput: Throughput
     #: Tokens per prompt; an older name of what prompt_tokens holds. Null when there is no value.
     prompt_len: Distribution | None
-    #: Tokens of the prompts: statistics, which are absent without a success, and totals.
     prompt_tokens: PromptTokens
-    #: Tokens of the answers: statistics, which are absent without a success, and their total.
     output_tokens: OutputTokens
     #: Tokens per answer; an older name of what output_tokens holds. Null when there is no value.
     output_len: Distribution | None
-    #: Goodput as inference-perf's own reports count it: shares of the successes.
     goodput_metrics: NotRequired[GoodputMetrics]
 
 
 class ByLabel(TypedDict):
+    """By reason."""
+
     #: Requests.
     count: int
     #: Always empty.
@@ -99,6 +106,8 @@ class ByLabel(TypedDict):
 
 
 class Failures(TypedDict):
+    """Requests that timed out, were refused, or were longer than the engine accepts."""
+
     #: Requests.
     count: int
     #: Always null: failed requests have no latency here.
@@ -110,6 +119,8 @@ class Failures(TypedDict):
 
 
 class Usage(TypedDict):
+    """Share of the KV blocks in use, 0 to 1."""
+
     #: Over servers and time. Null of a stage that was interrupted.
     mean: float | None
     #: The largest at any time.
@@ -117,6 +128,8 @@ class Usage(TypedDict):
 
 
 class Quantiles(TypedDict):
+    """Latencies at each of quantile_levels, s. Null when there is no value."""
+
     #: Send to first token, s.
     time_to_first_token: list[float] | None
     #: Gap between two tokens, s.
@@ -128,6 +141,8 @@ class Quantiles(TypedDict):
 
 
 class Goodput(TypedDict):
+    """Requests that succeeded within every goal of goodput_goals."""
+
     #: Requests within all goals.
     good_requests: int
     #: Requests sent.
@@ -141,6 +156,8 @@ class Goodput(TypedDict):
 
 
 class Measured(TypedDict):
+    """Published numbers of this stage. Absent when the scenario has none."""
+
     #: Name of the metric, as in docs/metrics.md.
     metric: str
     #: mean, p90 and so on; empty where there is one value.
@@ -152,35 +169,33 @@ class Measured(TypedDict):
 
 
 class Stage(TypedDict):
+    """The stages of the load, warm-up stages included."""
+
     #: Number or name of the stage, or name of the class.
     name: str
     #: Part of the summary; warm-up stages are not.
     reported: bool
     #: First send to the end of the last request, s.
     benchmark_time_seconds: float
-    #: The requests that were sent, as inference-perf counts them.
     load_summary: LoadSummary
-    #: Requests that received all of their output.
     successes: Successes
-    #: Requests that timed out, were refused, or were longer than the engine accepts.
     failures: Failures
     #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
     prefix_hit_ratio: float
-    #: Share of the KV blocks in use, 0 to 1.
     kv_cache_usage: Usage
     #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
     preemptions: int
     #: The queue grows until the stage ends, so latencies depend on how long it lasts.
     overloaded: bool
-    #: Latencies at each of quantile_levels, s. Null when there is no value.
     quantiles: Quantiles
-    #: Requests that succeeded within every goal of goodput_goals.
     goodput: NotRequired[Goodput]
     #: Published numbers of this stage. Absent when the scenario has none.
     measured: NotRequired[list[Measured]]
 
 
 class SummaryLoadSummary(TypedDict):
+    """The requests that were sent, as inference-perf counts them."""
+
     #: Requests sent.
     count: int
     #: Due time to send, s: how late the load tool itself was. Null when there is no value.
@@ -188,54 +203,44 @@ class SummaryLoadSummary(TypedDict):
 
 
 class Summary(TypedDict):
+    """The whole run: the requests of all reported stages, pooled."""
+
     #: First send to the end of the last request, s.
     benchmark_time_seconds: float
-    #: The requests that were sent, as inference-perf counts them.
     load_summary: SummaryLoadSummary
-    #: Requests that received all of their output.
     successes: Successes
-    #: Requests that timed out, were refused, or were longer than the engine accepts.
     failures: Failures
     #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
     prefix_hit_ratio: float
-    #: Share of the KV blocks in use, 0 to 1.
     kv_cache_usage: Usage
     #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
     preemptions: int
     #: The queue grows until the stage ends, so latencies depend on how long it lasts.
     overloaded: bool
-    #: Latencies at each of quantile_levels, s. Null when there is no value.
     quantiles: Quantiles
-    #: Requests that succeeded within every goal of goodput_goals.
     goodput: NotRequired[Goodput]
-    #: Published numbers of this stage. Absent when the scenario has none.
-    measured: NotRequired[list[Measured]]
 
 
 class TrafficClass(TypedDict):
+    """The requests of one traffic class, of the reported stages."""
+
     #: Number or name of the stage, or name of the class.
     name: str
     #: First send to the end of the last request, s.
     benchmark_time_seconds: float
-    #: The requests that were sent, as inference-perf counts them.
     load_summary: SummaryLoadSummary
-    #: Requests that received all of their output.
     successes: Successes
-    #: Requests that timed out, were refused, or were longer than the engine accepts.
     failures: Failures
     #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
     prefix_hit_ratio: float
     #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
     preemptions: int
-    #: Latencies at each of quantile_levels, s. Null when there is no value.
     quantiles: Quantiles
-    #: Requests that succeeded within every goal of goodput_goals.
-    goodput: NotRequired[Goodput]
-    #: Published numbers of this stage. Absent when the scenario has none.
-    measured: NotRequired[list[Measured]]
 
 
 class Gateway(TypedDict):
+    """What the proxy in front of the servers did."""
+
     #: Requests refused by a limit.
     refused: int
     #: Attempts made again.
@@ -253,6 +258,8 @@ class Gateway(TypedDict):
 
 
 class Routing(TypedDict):
+    """What the router decided in the whole run."""
+
     #: Prompt tokens that engines found cached / prompt tokens, of all requests routed.
     prefix_hit_ratio: float
     #: Requests decided about.
@@ -271,13 +278,14 @@ class Routing(TypedDict):
     mean_wait_s: NotRequired[float]
     #: Longest such wait, s.
     max_wait_s: NotRequired[float]
-    #: What the proxy in front of the servers did.
     gateway: NotRequired[Gateway]
     #: Mean regret of a decision against the omniscient one, client-seconds. With --regret.
     mean_regret_s: NotRequired[float]
 
 
 class Waits(TypedDict):
+    """Waits for copies between KV tiers."""
+
     #: Waits.
     count: int
     #: Mean, s.
@@ -287,6 +295,8 @@ class Waits(TypedDict):
 
 
 class LinkUse(TypedDict):
+    """Bytes moved / bytes that could have been moved, 0 to 1."""
+
     #: The bus from host to GPU memory.
     to_gpus: float
     #: The bus back.
@@ -300,6 +310,8 @@ class LinkUse(TypedDict):
 
 
 class KvTiers(TypedDict):
+    """KV tiers beside GPU memory, whole run, unreported stages included."""
+
     #: hit_tokens / hbm_query_tokens.
     hit_ratio: float
     #: Prompt tokens looked up in GPU memory.
@@ -350,11 +362,12 @@ class KvTiers(TypedDict):
     capacity_bytes: float
     #: Bytes they take at the end.
     used_bytes: float
-    #: Bytes moved / bytes that could have been moved, 0 to 1.
     link_use: LinkUse
 
 
 class ReplicaUsage(TypedDict):
+    """Share of the KV blocks in use, 0 to 1."""
+
     #: Over time.
     mean: float
     #: The largest at any time.
@@ -362,6 +375,8 @@ class ReplicaUsage(TypedDict):
 
 
 class Replica(TypedDict):
+    """Every server, or data-parallel rank of one, in the whole run."""
+
     #: Name of the server.
     name: str
     #: Its pool.
@@ -405,6 +420,8 @@ Pool = TypedDict(
 
 
 class Validation(TypedDict):
+    """What validation found for this class."""
+
     #: What was compared.
     quantity: str
     #: How many.
@@ -427,6 +444,8 @@ Trust = TypedDict(
 
 
 class BandSide(TypedDict):
+    """A stage with another KV capacity."""
+
     #: Mean TTFT, s.
     ttft_mean_s: float | None
     #: The queue grows until the stage ends.
@@ -434,6 +453,8 @@ class BandSide(TypedDict):
 
 
 class KvCapacityBandStage(TypedDict):
+    """Stages that change."""
+
     #: Name of the stage.
     name: str
     #: With the KV capacity as it is.
@@ -445,6 +466,8 @@ class KvCapacityBandStage(TypedDict):
 
 
 class KvCapacityBand(TypedDict):
+    """What a few per cent of the KV blocks change near a knee."""
+
     #: Share of the blocks taken or added, 0 to 1.
     band: float
     #: The finding in a sentence.
@@ -454,6 +477,8 @@ class KvCapacityBand(TypedDict):
 
 
 class Cluster(TypedDict):
+    """Counters of the cluster at each point of time_s."""
+
     #: Requests sent so far.
     sent: list[int]
     #: Requests that ended so far.
@@ -467,6 +492,8 @@ class Cluster(TypedDict):
 
 
 class Endpoint(TypedDict):
+    """Every endpoint at each point of time_s."""
+
     #: Name of the endpoint.
     name: str
     #: Its pool.
@@ -486,17 +513,20 @@ class Endpoint(TypedDict):
 
 
 class Series(TypedDict):
+    """Samples over time, at most 600 points. With --series."""
+
     #: Time between two points, s.
     interval_s: float
     #: The points, s of simulated time.
     time_s: list[float | None]
-    #: Counters of the cluster at each point of time_s.
     cluster: Cluster
     #: Every endpoint at each point of time_s.
     endpoints: list[Endpoint]
 
 
 class Published(TypedDict):
+    """Published summary rows beside the simulation."""
+
     #: As published.
     metric: str
     #: How the publication sums up.
@@ -512,6 +542,8 @@ class Published(TypedDict):
 
 
 class Variant(TypedDict):
+    """Every variant, in the order of the scenario."""
+
     #: Name of the variant.
     name: str
     #: The variant whose load this one changes. Absent without a scan.
@@ -522,23 +554,17 @@ class Variant(TypedDict):
     goodput_goals: NotRequired[dict[str, float]]
     #: The stages of the load, warm-up stages included.
     stages: list[Stage]
-    #: The whole run: the requests of all reported stages, pooled.
     summary: Summary
     #: The requests of each traffic class, of the reported stages. Absent without classes.
     classes: NotRequired[list[TrafficClass]]
-    #: What the router decided in the whole run.
     routing: Routing
-    #: KV tiers beside GPU memory, whole run, unreported stages included.
     kv_tiers: NotRequired[KvTiers]
     #: Every server, or data-parallel rank of one, in the whole run.
     replicas: list[Replica]
-    #: What the result rests on.
     trust: Trust
-    #: What a few per cent of the KV blocks change near a knee.
     kv_capacity_band: NotRequired[KvCapacityBand]
     #: Requests that the load tool sends before its run, without a report.
     preparation: NotRequired[list[Stage]]
-    #: Samples over time, at most 600 points. With --series.
     series: NotRequired[Series]
     #: Published summary rows beside the simulation.
     published: NotRequired[list[Published]]
@@ -553,6 +579,8 @@ class Variant(TypedDict):
 
 
 class Until(TypedDict):
+    """The stopping rule of --until."""
+
     #: As given.
     rule: str
     #: Every interval is as narrow.
@@ -562,6 +590,9 @@ class Until(TypedDict):
 
 
 class Metric(TypedDict):
+    """By name with unit and statistic, such as ttft_ms.p99. Null where the stage has no such
+    value."""
+
     #: Mean over the runs.
     mean: float
     #: Standard deviation between runs; null with one run.
@@ -583,6 +614,8 @@ class Metric(TypedDict):
 
 
 class VariantStage(TypedDict):
+    """By stage."""
+
     #: Name of the stage.
     name: str
     #: Part of the summary.
@@ -595,6 +628,8 @@ class VariantStage(TypedDict):
 
 
 class VariantSummary(TypedDict):
+    """The whole run over all runs."""
+
     #: In the mean of the runs.
     overloaded: bool
     #: By name with unit and statistic, such as ttft_ms.p99. Null where the stage has no such
@@ -603,17 +638,20 @@ class VariantSummary(TypedDict):
 
 
 class ReplicationsVariant(TypedDict):
+    """By variant."""
+
     #: Name of the variant.
     name: str
     #: Seeds of its runs.
     seeds: list[int]
     #: By stage.
     stages: list[VariantStage]
-    #: The whole run over all runs.
     summary: VariantSummary
 
 
 class Percent(TypedDict):
+    """Relative change; null when the base is zero."""
+
     #: 100 (new - base) / base, %.
     mean: float
     #: Lower end of Fieller's 95 % interval, %.
@@ -623,6 +661,8 @@ class Percent(TypedDict):
 
 
 class StageMetric(TypedDict):
+    """By name with unit and statistic."""
+
     #: Mean over the runs.
     mean: float
     #: Standard deviation between runs; null with one run.
@@ -640,6 +680,8 @@ class StageMetric(TypedDict):
 
 
 class DifferenceStage(TypedDict):
+    """By stage."""
+
     #: Name of the stage.
     name: str
     #: By name with unit and statistic.
@@ -647,11 +689,15 @@ class DifferenceStage(TypedDict):
 
 
 class DifferenceSummary(TypedDict):
+    """Differences of the whole run."""
+
     #: By name with unit and statistic.
     metrics: dict[str, StageMetric]
 
 
 class Difference(TypedDict):
+    """Every later variant against the first."""
+
     #: Name of the first variant.
     base: str
     #: Name of the other.
@@ -662,18 +708,18 @@ class Difference(TypedDict):
     note: str
     #: By stage.
     stages: list[DifferenceStage]
-    #: Differences of the whole run.
     summary: DifferenceSummary
 
 
 class Replications(TypedDict):
+    """All runs together. With --replications or --until."""
+
     #: Runs per variant.
     count: int
     #: Seeds of the runs.
     seeds: list[int]
     #: Confidence of the intervals, 0 to 1.
     confidence: float
-    #: The stopping rule of --until.
     until: NotRequired[Until]
     #: By variant.
     variants: list[ReplicationsVariant]
@@ -682,6 +728,8 @@ class Replications(TypedDict):
 
 
 class Expectations(TypedDict):
+    """The expectations of the scenario, judged. Absent when nothing is expected."""
+
     #: The condition, such as ttft_ms.p99 < 500.
     expected: str
     #: Variant and stage.
@@ -697,6 +745,9 @@ class Expectations(TypedDict):
 
 
 class Line(TypedDict):
+    """What the winner does better and worse; without a winner, the best variant besides the
+    base."""
+
     #: It names the variant that this one is compared with.
     text: str
     #: Whether this variant has the better value; null where neither has, as far as can be told.
@@ -704,6 +755,8 @@ class Line(TypedDict):
 
 
 class Knee(TypedDict):
+    """By variant."""
+
     #: Name of the variant.
     variant: str
     #: The finding in a few words.
@@ -716,6 +769,8 @@ class Knee(TypedDict):
 
 
 class Verdict(TypedDict):
+    """Which variant wins, by how much, and what to do next, in sentences."""
+
     #: One or two sentences.
     headline: str
     #: The variant that all others are compared with: the first.
@@ -761,15 +816,12 @@ class Result(TypedDict):
     scenario_hash: NotRequired[str]
     #: True when the run was interrupted and the results are partial; else absent.
     interrupted: NotRequired[bool]
-    #: The arguments that decide what is run.
     command: NotRequired[Command]
     #: Levels of every `quantiles`, %.
     quantile_levels: list[float]
     #: Every variant, in the order of the scenario.
     variants: list[Variant]
-    #: All runs together. With --replications or --until.
     replications: NotRequired[Replications]
     #: The expectations of the scenario, judged. Absent when nothing is expected.
     expectations: NotRequired[list[Expectations]]
-    #: Which variant wins, by how much, and what to do next, in sentences.
     verdict: NotRequired[Verdict]
