@@ -151,7 +151,7 @@ class Reader final : public Describer {
   }
 
   void map(const Field& f, MapAccess& values) override {
-    const ConfigNode::Ptr child = f.name.empty() ? node_ : find(f);
+    const ConfigNode::Ptr child = find(f);
     if (child == nullptr) return;
     if (!child->is_map()) {
       shared_.diagnostics.error(child->where(), path_of(f), "must be a map (" + got(*child) + ")");
@@ -159,8 +159,10 @@ class Reader final : public Describer {
     }
     const OwnKeys& own = values.own_keys();
     for (const ConfigNode::Member& member : child->members()) {
-      if (own.takes != nullptr && !own.takes(member.key)) continue;
-      if (values.own_keys().takes != nullptr) known_.push_back(member.key);
+      if (own.takes != nullptr) {
+        if (!own.takes(member.key)) continue;
+        known_.push_back(member.key);
+      }
       values.add(member.key);
       Reader inner(member.value, child_path(path_of(f), member.key), shared_, below(f));
       values.visit(values.size() - 1, inner);

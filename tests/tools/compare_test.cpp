@@ -2,7 +2,10 @@
 // redo.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/base/messages.h"
@@ -408,6 +411,14 @@ TEST_F(Files, ErrorsHavePlaces) {
   empty.scenario = "s";
   empty.version = "0";
   EXPECT_NE(errors(write("d.json", render_json(empty))).find("has no variant"), std::string::npos);
+  std::ifstream file(result("e.json", {0.1, 0.2}));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t at = text.rfind("\"ttft_ms.mean\"", text.find("\"differences\""));
+  text[at + 1] = 'q';
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int>(at), '\n');
+  const std::string said = errors(write("e.json", text));
+  EXPECT_NE(said.find("e.json:" + std::to_string(line) + ":"), std::string::npos) << said;
+  EXPECT_NE(said.find("is not a metric (got qtft_ms.mean)"), std::string::npos) << said;
 }
 
 TEST_F(Files, ReplicatedFilesAreComparedSeedBySeed) {

@@ -87,10 +87,7 @@ Decision decide_below_zero(const sim::Estimate& excess, bool or_equal) {
   return Decision::kUndecided;
 }
 
-std::string decision_text(Decision d) {
-  constexpr std::array<const char*, 3> kNames = {"holds", "fails", "undecided"};
-  return kNames[static_cast<std::size_t>(d)];
-}
+std::string decision_text(Decision d) { return std::string(enum_name(d)); }
 
 Decision overall(const std::vector<Judgement>& judgements) {
   Decision worst = Decision::kHolds;

@@ -2,11 +2,14 @@
 // what was expected of them holds.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/describe.h"
 #include "base/diagnostic.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/metric_name.h"
@@ -70,3 +73,8 @@ struct Judgement {
 Decision overall(const std::vector<Judgement>& judgements);
 
 }  // namespace routesim::tools
+
+template <>
+struct routesim::EnumNames<routesim::tools::Decision> {
+  static constexpr std::array<std::string_view, 3> value = {"holds", "fails", "undecided"};
+};

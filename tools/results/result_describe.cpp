@@ -1,15 +1,11 @@
 // The keys of a result file, once: the JSON writer, the reader of result files and the schema are
 // visitors of this.
+#include <cmath>
 #include <string>
 
 #include "tools/results/result_record.h"
 
 namespace routesim {
-
-template <>
-struct EnumNames<tools::Decision> {
-  static constexpr std::array<std::string_view, 3> value = {"holds", "fails", "undecided"};
-};
 
 namespace {
 
@@ -33,7 +29,7 @@ void shown(Describer& d, const Field& f, const T& v, bool is_there) {
 void seconds(Describer& d, const Field& f, Duration& v) {
   double s = v.to_seconds();
   field(d, f, s);
-  v = Duration::from_seconds(s);
+  v = std::isnan(s) ? Duration::zero() : Duration::from_seconds(s);
 }
 
 /// A key that is null where there is no value.

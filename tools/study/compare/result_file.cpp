@@ -109,8 +109,8 @@ class Taker {
       if (name.value)
         set.metrics.push_back(std::move(*name.value));
       else
-        diagnostics_.error(root_.where(), "replications.variants[0].summary.metrics", name.message,
-                           name.hint);
+        diagnostics_.error(place({"replications", "variants", "0", "summary", "metrics", key}),
+                           "replications.variants[0].summary.metrics", name.message, name.hint);
     }
   }
 
@@ -134,15 +134,27 @@ class Taker {
     return out;
   }
 
-  /// At the value under these keys, or its closest owner.
   void complain(std::initializer_list<std::string_view> keys, const std::string& what) {
-    const ConfigNode* node = &root_;
     std::string path;
+    for (const std::string_view key : keys) path = child_path(path, key);
+    diagnostics_.error(place(keys), path, what, kHint);
+  }
+
+  /// The place of the last of these keys, each below the one before; a number counts the elements
+  /// of a list.
+  SourceLocation place(std::initializer_list<std::string_view> keys) const {
+    const ConfigNode* node = &root_;
+    SourceLocation where = root_.where();
     for (const std::string_view key : keys) {
-      path = child_path(path, key);
-      if (const ConfigNode* const child = node->child(key)) node = child;
+      if (node->is_sequence()) {
+        node = node->items().at(std::stoul(std::string(key))).get();
+        where = node->where();
+      } else if (const ConfigNode::Member* const member = node->find(key)) {
+        node = member->value.get();
+        where = member->key_where;
+      }
     }
-    diagnostics_.error(node->where(), path, what, kHint);
+    return where;
   }
 
   const ConfigNode& root_;
