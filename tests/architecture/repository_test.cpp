@@ -39,6 +39,7 @@ TEST(Repository, IncludesFollowTheDesign) { expect_clean(check_includes); }
 TEST(Repository, HeadersAreWellFormed) { expect_clean(check_header_form); }
 TEST(Repository, LibrariesArePure) { expect_clean(check_library_purity); }
 TEST(Repository, BuildFlagsKeepResults) { expect_clean(check_build_flags); }
+TEST(Repository, PipesAreReadToTheirEnd) { expect_clean(check_early_readers); }
 TEST(Repository, NotesNameAnIssue) { expect_clean(check_notes); }
 TEST(Repository, HoldsNoMachinePaths) { expect_clean(check_machine_paths); }
 TEST(Repository, WhitespaceIsClean) { expect_clean(check_whitespace); }

@@ -26,6 +26,10 @@ Violations check_library_purity(const SourceFile& file);
 /// No option that lets a compiler change floating-point results.
 Violations check_build_flags(const SourceFile& file);
 
+/// A shell script with `pipefail` pipes to no reader that stops early (`grep -q`, `head`): the
+/// writer may then die of SIGPIPE, and the pipeline fails although the answer is yes.
+Violations check_early_readers(const SourceFile& file);
+
 /// A note to self names the issue that tracks it: `TODO(#12)`.
 Violations check_notes(const SourceFile& file);
 

@@ -85,6 +85,16 @@ TEST(BuildFlags, RefuseFastMath) {
   EXPECT_EQ(check_build_flags({.path = "cmake/a.cmake", .text = "# no -Ofast here\n"}).size(), 0U);
 }
 
+TEST(EarlyReaders, AreFoundWherePipesCanFail) {
+  const std::string strict = "set -euo pipefail\n";
+  EXPECT_EQ(check_early_readers({"tools/x", strict + "a | grep -q b\na | grep -xq b\n"}).size(),
+            2u);
+  EXPECT_EQ(check_early_readers({"tools/x", strict + "a | sort | head -n 1\n"}).size(), 1u);
+  EXPECT_EQ(check_early_readers({"tools/x", strict + "a | grep b >/dev/null\n"}).size(), 0u);
+  EXPECT_EQ(check_early_readers({"tools/x", strict + "grep -q b file || c\n"}).size(), 0u);
+  EXPECT_EQ(check_early_readers({"tools/x", "set -eu\na | grep -q b\n"}).size(), 0u);
+}
+
 TEST(Notes, WantAnIssueNumber) {
   const auto count = [](const char* text) {
     return check_notes({.path = "sim/a.h", .text = text}).size();

@@ -164,6 +164,25 @@ Violations check_build_flags(const SourceFile& file) {
   return violations;
 }
 
+Violations check_early_readers(const SourceFile& file) {
+  Violations violations;
+  if (is_example_of_bad(file) || file.path.ends_with(".md") || is_cpp(file) ||
+      file.text.find("o pipefail\n") == std::string::npos)
+    return violations;
+  const std::vector<std::string> lines = lines_of(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (std::size_t p = lines[i].find("| "); p != std::string::npos;
+         p = lines[i].find("| ", p + 1)) {
+      const std::string_view reader = std::string_view(lines[i]).substr(p + 2);
+      const bool quiet_grep = reader.starts_with("grep -") &&
+                              reader.substr(6, reader.find(' ', 6) - 6).find('q') != reader.npos;
+      if (quiet_grep || reader.starts_with("head"))
+        violations.push_back(at(file, i + 1, "a reader that stops early ends its writer"));
+    }
+  }
+  return violations;
+}
+
 Violations check_notes(const SourceFile& file) {
   Violations violations;
   if (is_example_of_bad(file)) return violations;

@@ -21,7 +21,7 @@ git -C "$source_dir" rev-parse HEAD >/dev/null 2>&1 || skip "the source is not a
 # The mirror this machine takes its own packages from, if it says so.
 own_mirror() {
   grep -rhoE 'https?://[^ ]*/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d \
-    2>/dev/null | head -n 1 | tr -d ' ' || true
+    2>/dev/null | sed -n 1p | tr -d ' ' || true
 }
 
 bootstrap=(--variant=minbase --include=git)

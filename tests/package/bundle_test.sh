@@ -20,7 +20,7 @@ rm -rf "$scratch"
 mkdir -p "$scratch"
 "$source_dir/tools/bundle" "$scratch/bundle"
 mv "$scratch/bundle" "$scratch/moved here"
-ldd "$scratch/moved here/bin/routesim" | grep -q "moved here/bin/../lib/routesim/libyaml-cpp" ||
+ldd "$scratch/moved here/bin/routesim" | grep "moved here/bin/../lib/routesim/libyaml-cpp" ||
   fail "the command does not take the libraries beside it"
 (cd / && env -i "$scratch/moved here/bin/routesim" check llm-d-qwen3-32b-16xh100) ||
   fail "the bundle does not find its scenarios"

@@ -69,9 +69,9 @@ source_of() {
 cut -d '|' -f 5 "$scratch/rows" | while read -r package; do source_of "$package" || true; done \
   >"$scratch/sources"
 ldd "$command" | sed -n 's|.* => \(/.*\) (0x.*|\1|p' | while read -r library; do
-  package="$(dpkg-query -S "*/$(basename "$(realpath "$library")")" | head -n 1 | cut -d : -f 1)"
+  package="$(dpkg-query -S "*/$(basename "$(realpath "$library")")" | sed -n 1p | cut -d : -f 1)"
   expect "$library of $package has a row in third-party.md" \
-    grep -qx "$(source_of "$package" | head -n 1)" "$scratch/sources"
+    grep -qx "$(source_of "$package" | sed -n 1p)" "$scratch/sources"
 done
 echo "file(READ \"$share/routesim/routesim.spdx.json\" text)
 string(JSON count LENGTH \${text} packages)

@@ -93,7 +93,7 @@ try_packages() {
 check_cmake() {
   local version
   version="$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')"
-  [[ $(printf '3.25\n%s\n' "$version" | sort -V | head -n 1) == 3.25 ]] && return 0
+  [[ $(printf '3.25\n%s\n' "$version" | sort -V | sed -n 1p) == 3.25 ]] && return 0
   say "$(command -v cmake) is CMake ${version:-of an unknown version}; 3.25 or newer is needed," \
     "as in Debian 12 and Ubuntu 24.04"
   return "$EXIT_UNAVAILABLE"
