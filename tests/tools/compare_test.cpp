@@ -520,6 +520,11 @@ TEST_F(Files, ChangesInsideFilesAreNamed) {
   EXPECT_NE(render_comparison_text(compare_results(base, other, {}, diagnostics))
                 .find("plugins[prefix-cache-scorer].weight: 3 became 0.1"),
             std::string::npos);
+  const std::vector<std::string> remarks =
+      remarks_of(compare_results(base, other, {}, diagnostics));
+  for (const std::string& text : {render_junit("s", {}, remarks), render_github("s", {}, remarks)})
+    EXPECT_NE(text.find("plugins[prefix-cache-scorer].weight: 3 became 0.1"), std::string::npos)
+        << text;
 }
 
 TEST_F(Files, AnInterruptedResultDecidesNoGate) {

@@ -14,8 +14,9 @@ std::string render(const Comparison& c, const std::string& format) {
   if (format == "json") return render_comparison_json(c);
   if (format == "html") return page_of(render_comparison_json(c));
   if (format == "markdown") return render_comparison_markdown(c);
-  if (format == "junit") return render_junit("compare " + c.changed->set.scenario, c.gates);
-  if (format == "github") return render_github("compare " + c.changed->set.scenario, c.gates);
+  const std::string suite = "compare " + c.changed->set.scenario;
+  if (format == "junit") return render_junit(suite, c.gates, remarks_of(c));
+  if (format == "github") return render_github(suite, c.gates, remarks_of(c));
   return render_comparison_text(c);
 }
 

@@ -45,12 +45,14 @@ std::string judgements_text(const std::vector<Judgement>& judgements);
 std::string judgements_markdown(const std::vector<Judgement>& judgements);
 
 /// JUnit XML: one test case each; `fails` is a failure, `undecided` an error. Without judgements
-/// there is one case which says that the command ran.
-std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements);
+/// there is one case which says that the command ran. Remarks are the suite's `system-out`.
+std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements,
+                         const std::vector<std::string>& remarks = {});
 
 /// GitHub workflow commands, `::error file=…,line=…::…` per failure and `::warning …` for what is
-/// undecided, then a notice that sums up.
-std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements);
+/// undecided, then a notice that sums up and one per remark.
+std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements,
+                          const std::vector<std::string>& remarks = {});
 
 /// Per ladder metric and for the whole run: every variant's mean with its 95 % interval, and the
 /// paired difference of each later variant to the first, with a verdict.

@@ -98,7 +98,8 @@ std::string judgements_markdown(const std::vector<Judgement>& judgements) {
   return out;
 }
 
-std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements) {
+std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements,
+                         const std::vector<std::string>& remarks) {
   const std::string tests = std::to_string(std::max<std::size_t>(judgements.size(), 1));
   const std::string totals_text =
       " tests=\"" + tests + "\" failures=\"" + std::to_string(count(judgements, Decision::kFails)) +
@@ -123,10 +124,16 @@ std::string render_junit(const std::string& suite, const std::vector<Judgement>&
     }
     out += "    </testcase>\n";
   }
+  if (!remarks.empty()) {
+    out += "    <system-out>";
+    for (const std::string& remark : remarks) out += xml_text(remark) + "\n";
+    out += "</system-out>\n";
+  }
   return out + "  </testsuite>\n</testsuites>\n";
 }
 
-std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements) {
+std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements,
+                          const std::vector<std::string>& remarks) {
   std::string out;
   for (const Judgement& j : judgements) {
     if (j.decision == Decision::kHolds) continue;
@@ -140,9 +147,12 @@ std::string render_github(const std::string& suite, const std::vector<Judgement>
         github_text(title_of(j) + ": " + decision_text(j.decision) + ", found " + j.detail, false) +
         "\n";
   }
-  return out + "::notice title=" + github_text(suite, true) + "::" +
-         github_text(judgements.empty() ? "ran without expectations" : totals(judgements), false) +
-         "\n";
+  const auto notice = [&](const std::string& text) {
+    out += "::notice title=" + github_text(suite, true) + "::" + github_text(text, false) + "\n";
+  };
+  notice(judgements.empty() ? "ran without expectations" : totals(judgements));
+  for (const std::string& remark : remarks) notice(remark);
+  return out;
 }
 
 }  // namespace routesim::tools

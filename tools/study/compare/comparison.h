@@ -39,6 +39,10 @@ struct ComparisonRequest {
 Comparison compare_results(const ResultFile& base, const ResultFile& changed,
                            const ComparisonRequest& request, Diagnostics& diagnostics);
 
+/// What a reader must know before the numbers, a line each: partial results, overload, what changed
+/// in files beside the scenario, how far to trust the sides.
+std::vector<std::string> remarks_of(const Comparison& c);
+
 /// For people: gates first, then a table of differences per pair.
 std::string render_comparison_text(const Comparison& c);
 std::string render_comparison_markdown(const Comparison& c);

@@ -99,7 +99,8 @@ std::vector<std::string> trust_of(const Comparison& c) {
   return lines;
 }
 
-/// The remarks that a reader must know before the numbers, a line each.
+}  // namespace
+
 std::vector<std::string> remarks_of(const Comparison& c) {
   std::vector<std::string> remarks;
   if (c.base->interrupted)
@@ -129,6 +130,8 @@ std::vector<std::string> remarks_of(const Comparison& c) {
   for (std::string& trust : trust_of(c)) remarks.push_back(std::move(trust));
   return remarks;
 }
+
+namespace {
 
 void write_estimate(JsonWriter& json, std::string_view key, const sim::Estimate& e) {
   json.key(key).begin_object().member("mean", e.mean);
