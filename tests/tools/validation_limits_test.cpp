@@ -55,6 +55,23 @@ std::vector<RowLimit> limits_of(const fs::path& file) {
   return limits;
 }
 
+TEST(ValidationInput, NumbersThatNoFitSawAreTheUsersOwn) {
+  for (const fs::path& folder : {kScenarios, kScenarios / "holdout"})
+    for (const ValidationInput& input : load(folder)) EXPECT_FALSE(input.own) << input.scenario;
+  const fs::path csv = fs::path(::testing::TempDir()) / "own.csv";
+  std::string text = slurp(kScenarios / "measured" / "kubeai_blog.csv");
+  const std::string published = "kubeai_l4_2r_llama31_8b_fp8";
+  for (std::size_t p = text.find(published); p != std::string::npos; p = text.find(published))
+    text.replace(p, published.size(), "pier");
+  std::ofstream(csv) << text;
+  Diagnostics d;
+  const ValidationInput own = load_validation_input(
+      (kScenarios / "kubeai-llama3.1-8b-2xl4.yaml").string(),
+      {"measured.csv=" + csv.string(), "measured.experiment=pier"}, {}, false, d);
+  EXPECT_FALSE(d.has_errors()) << messages_of(d);
+  EXPECT_TRUE(own.own);
+}
+
 /// Every row of the tables of a folder is held: each has a limit, each limit has a row, and no
 /// number is beyond its limit.
 void expect_within_limits(const fs::path& folder, std::size_t rows) {

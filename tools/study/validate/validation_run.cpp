@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "base/config_node.h"
 #include "base/scalar_parse.h"
@@ -152,6 +154,26 @@ MeasuredTable experiment_table(const LoadedVariant& variant, Diagnostics& diagno
   return table;
 }
 
+/// The published experiments that curves and efficiencies were fitted to.
+constexpr std::array<std::string_view, 10> kFittedTo = {"a10g_qwen25_7b_c512",
+                                                        "a10g_qwen25_7b_rate_ladder",
+                                                        "kubeai_h100_8r_llama31_70b_fp8",
+                                                        "kubeai_l4_2r_llama31_8b_fp8",
+                                                        "llmd_h100_qwen3_32b_ladder",
+                                                        "llmd_h100_qwen3_32b_rate60_jan2026",
+                                                        "llmd_tiered_qwen3_32b_16xh100",
+                                                        "moreh_mi300x_dsr1_prefix_routing",
+                                                        "llmd_pd_multitier_gptoss120b_h200",
+                                                        "p2p_docqa_8xh200"};
+
+/// Whether no fit of ours saw these numbers, and no catalogue of the user's may have.
+bool is_unseen(const MeasuredTable& table, const LoadedVariant& variant) {
+  return variant.scenario.catalogue.empty() &&
+         std::ranges::none_of(table.rows, [](const MeasuredRow& row) {
+           return std::ranges::find(kFittedTo, row.experiment) != kFittedTo.end();
+         });
+}
+
 /// The rules of the `unscored.csv` beside a measured CSV, when there is one.
 void add_unscored(const std::string& csv, ValidationInput& input, Diagnostics& diagnostics) {
   const std::filesystem::path path = std::filesystem::path(csv).parent_path() / "unscored.csv";
@@ -193,8 +215,8 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
         files.push_back(table.file);
         add_unscored(table.file, input, found);
       }
-      const bool own = !table.loads.empty() && variant.scenario.catalogue.empty();
-      input.own = own && (input.own || input.variants.empty());
+      input.own =
+          !input.held_out && is_unseen(table, variant) && (input.own || input.variants.empty());
       input.variants.push_back({std::move(*plan), std::move(table)});
     }
   if (!found.has_errors() && input.variants.empty())
