@@ -21,7 +21,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME routesim)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME routesim-dev)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libmuparser-dev")  # what our archives are linked with
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libmuparser-dev, libyaml-cpp-dev")  # what our archives are linked with
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
     "The routesim command, its scenarios and its documentation: which routing\npolicy, and how many servers, for this traffic and these latency goals.")

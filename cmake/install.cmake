@@ -44,6 +44,10 @@ if(ROUTESIM_BUILD_SIM)
   routesim_install_library(routesim-sim sim routesim_sim)
   list(APPEND sets routesim-sim)
 endif()
+if(ROUTESIM_BUILD_TOOLS)
+  routesim_install_library(routesim-yaml tools/ingest/tree routesim_yaml)
+  list(APPEND sets routesim-yaml)
+endif()
 
 foreach(set IN LISTS sets)
   install(EXPORT ${set} FILE ${set}-targets.cmake NAMESPACE routesim::

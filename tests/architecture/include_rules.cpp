@@ -23,15 +23,18 @@ struct Direction {
 std::vector<Direction> rooms_of_tools() {
   std::vector<Direction> rows = {
       {"tools/results", {"base", "models", "sim/observe", "sim/plan"}},
-      {"tools/ingest", {"base", "policies/", "models", "workloads/", "sim/plan", "tools/results"}},
+      {"tools/ingest/tree", {"base"}},
+      {"tools/ingest",
+       {"base", "policies/", "models", "workloads/", "sim/plan", "tools/results",
+        "tools/ingest/tree"}},
       {"tools/render", {"base", "policies/index", "sim/", "tools/results"}},
       {"tools/study", {"base", "sim/", "tools/results"}},
       {"tools/cli",
-       {"base", "policies/", "models", "workloads/", "sim/", "tools/results", "tools/ingest",
+       {"base", "policies/", "models", "workloads/", "sim/", "tools/results", "tools/ingest/",
         "tools/render", "tools/study/"}}};
-  const std::vector<std::string_view> study = {"base",         "policies/",    "models",
-                                               "workloads/",   "sim/",         "tools/results",
-                                               "tools/ingest", "tools/render", "tools/study"};
+  const std::vector<std::string_view> study = {"base",          "policies/",    "models",
+                                               "workloads/",    "sim/",         "tools/results",
+                                               "tools/ingest/", "tools/render", "tools/study"};
   for (const std::string_view folder :
        {"tools/study/compare", "tools/study/explain", "tools/study/init", "tools/study/plan",
         "tools/study/score", "tools/study/sweep", "tools/study/trace", "tools/study/validate",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # installed_test.sh BUILD SCRATCH CONSUMER CXX INSTRUMENTED: what `cmake --install` leaves behind works
-# from its new place: the command runs, and another project links routesim::sim.
+# from its new place: the command runs, and other projects link routesim::sim and routesim::yaml.
 set -euo pipefail
 readonly build="$1" scratch="$2" consumer="$3" cxx="$4" instrumented="${5:-}"
 if [[ -n $instrumented ]]; then
@@ -10,10 +10,12 @@ fi
 rm -rf "$scratch"
 cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
 "$scratch/prefix/bin/routesim" --version
-cmake -S "$consumer" -B "$scratch/consumer" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" \
-  -DCMAKE_PREFIX_PATH="$scratch/prefix" -DROUTESIM_COMPONENT=sim >/dev/null
-cmake --build "$scratch/consumer"
-"$scratch/consumer/consumer"
+for component in sim yaml; do
+  cmake -S "$consumer" -B "$scratch/$component" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" \
+    -DCMAKE_PREFIX_PATH="$scratch/prefix" -DROUTESIM_COMPONENT=$component >/dev/null
+  cmake --build "$scratch/$component"
+  "$scratch/$component/consumer"
+done
 
 # The same library for build systems that ask pkg-config.
 if command -v pkg-config >/dev/null 2>&1; then

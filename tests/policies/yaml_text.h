@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/base/messages.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::policies {
 

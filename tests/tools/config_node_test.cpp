@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/base/messages.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim {
 namespace {

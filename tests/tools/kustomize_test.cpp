@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/kustomize_patch.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/vllm_serve_files.h"
 
 namespace routesim::tools {

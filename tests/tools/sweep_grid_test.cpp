@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/config_node.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 namespace {

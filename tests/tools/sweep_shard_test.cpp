@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/config_node.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/study/sweep/sweep_journal.h"
 #include "tools/study/sweep/sweep_row.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/rng.h"
 #include "tests/tools/scenario_fixture.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/study/tune/changed_document.h"
 #include "tools/study/tune/knobs.h"
 #include "tools/study/tune/race.h"

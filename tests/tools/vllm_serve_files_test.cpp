@@ -5,8 +5,8 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/file_kind.h"
 #include "tools/ingest/scenario_yaml.h"
 
 namespace routesim::tools {

@@ -10,7 +10,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/shipped_files.h"
 #include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
 #include "tools/results/output_file.h"

@@ -10,7 +10,7 @@
 #include "base/tree_reader.h"
 #include "models/hf_config.h"
 #include "tools/ingest/builtin_catalogs.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {

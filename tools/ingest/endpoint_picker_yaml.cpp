@@ -11,9 +11,9 @@
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/scenario.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

@@ -5,11 +5,11 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

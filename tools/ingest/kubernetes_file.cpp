@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

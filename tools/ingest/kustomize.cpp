@@ -8,13 +8,13 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/kustomize_patch.h"
 #include "tools/ingest/kustomize_select.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

@@ -10,12 +10,12 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/kv_tier_settings.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

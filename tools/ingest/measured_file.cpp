@@ -11,9 +11,9 @@
 #include "base/config_node.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/csv_splitter.h"
 #include "tools/ingest/ledger.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

@@ -12,11 +12,11 @@
 #include "policies/config/make_scheduler.h"
 #include "policies/index/sha256.h"
 #include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/run_checks.h"
 #include "tools/ingest/trace_files.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/results/goodput.h"
 
 namespace routesim::tools {

@@ -11,13 +11,13 @@
 
 #include "base/text.h"
 #include "policies/balancers/balancers.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/envoy_config.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/shell_words.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "sim/plan/router_costs.h"
 #include "sim/plan/unsupplied_inputs.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/file_kind.h"
 #include "tools/ingest/guidellm_yaml.h"
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
@@ -19,6 +19,7 @@
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/router_config.h"
 #include "tools/ingest/run_checks.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_yaml.h"
 

@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/shell_words.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 
 namespace routesim::tools {

@@ -8,10 +8,10 @@
 #include "base/diagnostic.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/ledger.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

@@ -9,9 +9,9 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/vllm_serve_files.h"
 #include "tools/ingest/vllm_serve_flags.h"
 

@@ -9,12 +9,12 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/kustomize.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/vllm_serve_files.h"
 #include "tools/ingest/vllm_serve_flags.h"
 

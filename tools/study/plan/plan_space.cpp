@@ -10,8 +10,9 @@
 #include "base/text.h"
 #include "models/catalogue.h"
 #include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/file_kind.h"
 #include "tools/ingest/prepare.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

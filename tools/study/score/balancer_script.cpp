@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "policies/index/prefix_index.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/study/score/score.h"
 
 namespace routesim::tools {

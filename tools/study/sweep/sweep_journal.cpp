@@ -15,7 +15,7 @@
 
 #include "base/config_node.h"
 #include "base/text.h"
-#include "tools/ingest/config_file.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/results/output_file.h"
 #include "tools/study/sweep/sweep_row.h"
 

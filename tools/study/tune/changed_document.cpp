@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 

@@ -18,10 +18,10 @@
 #include "base/tree_reader.h"
 #include "models/catalogue.h"
 #include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/run_checks.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/study/parallel.h"
 
 namespace routesim::tools {
