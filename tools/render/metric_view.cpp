@@ -1,36 +1,18 @@
 #include "tools/render/metric_view.h"
 
-#include <algorithm>
-#include <array>
-
 #include "tools/results/metric_name.h"
+#include "tools/results/metric_table.h"
 
 namespace routesim::tools {
 
 namespace {
 
-struct Title {
-  std::string_view metric, title;
-  Unit unit;
-};
-constexpr std::array<Title, 17> kTitles = {
-    {{"ttft", "TTFT", Unit::kSeconds},
-     {"tpot", "TPOT", Unit::kSeconds},
-     {"itl", "ITL", Unit::kSeconds},
-     {"ntpot", "latency per output token", Unit::kSeconds},
-     {"request_latency", "request latency", Unit::kSeconds},
-     {"schedule_delay", "schedule delay", Unit::kSeconds},
-     {"benchmark_duration", "benchmark duration", Unit::kSeconds},
-     {"output_throughput", "output tokens/s", Unit::kTokensPerSecond},
-     {"input_throughput", "input tokens/s", Unit::kTokensPerSecond},
-     {"total_throughput", "total tokens/s", Unit::kTokensPerSecond},
-     {"request_throughput", "requests/s", Unit::kRequestsPerSecond},
-     {"requests_per_sec_sent", "requests/s sent", Unit::kRequestsPerSecond},
-     {"good_request_throughput", "good requests/s", Unit::kRequestsPerSecond},
-     {"prefix_cache_hit_rate", "prefix cache hits", Unit::kRatio},
-     {"kv_cache_usage", "KV cache in use", Unit::kRatio},
-     {"failure_rate", "failed requests", Unit::kRatio},
-     {"goodput", "goodput", Unit::kRatio}}};
+Unit unit_of(const MetricRow& row) {
+  if (row.is_time()) return Unit::kSeconds;
+  if (row.is_share()) return Unit::kRatio;
+  if (row.quantity == MetricKind::kTokenRate) return Unit::kTokensPerSecond;
+  return row.quantity == MetricKind::kRequestRate ? Unit::kRequestsPerSecond : Unit::kCount;
+}
 
 std::string with_statistic(std::string title, const std::string& statistic) {
   if (statistic.empty()) return title;
@@ -48,17 +30,10 @@ MetricView metric_view(std::string_view name) {
   const std::string statistic = name.find('.') == std::string_view::npos ? "" : m.statistic;
   view.has_direction = m.has_direction;
   view.less_is_better = m.direction == sim::Direction::kSmallerIsBetter;
-  for (const Title& t : kTitles) {
-    if (t.metric != m.metric) continue;
-    view.title = with_statistic(std::string(t.title), statistic);
-    view.unit = t.unit == Unit::kRatio && m.unit == "%" ? Unit::kPercent : t.unit;
-    if (view.unit == Unit::kSeconds) view.scale = m.unit == "ms" ? 1e-3 : m.unit == "us" ? 1e-6 : 1;
-    return view;
-  }
-  view.title = m.metric;
-  std::replace(view.title.begin(), view.title.end(), '_', ' ');
-  view.title = with_statistic(view.title, statistic);
-  view.unit = Unit::kCount;
+  const MetricRow& row = *find_metric(m.metric);
+  view.title = with_statistic(std::string(row.title), statistic);
+  view.unit = row.is_share() && m.unit == "%" ? Unit::kPercent : unit_of(row);
+  if (row.is_time()) view.scale = m.unit == "ms" ? 1e-3 : m.unit == "us" ? 1e-6 : 1;
   return view;
 }
 

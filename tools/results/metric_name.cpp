@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "tools/results/metric_table.h"
 #include "tools/results/metrics.h"
 
 namespace routesim::tools {
@@ -15,95 +16,6 @@ namespace {
 
 using sim::Direction;
 
-enum class Quantity {
-  kTime,    ///< Many values per stage, in seconds.
-  kTokens,  ///< Many values per stage, in tokens.
-  kSpan,    ///< One value per stage, in seconds.
-  kRate,    ///< One value per stage, per second.
-  kCount,   ///< One value per stage.
-  kShare,   ///< One value per stage, 0..1.
-  kUsage    ///< Mean and maximum of a share.
-};
-enum class Better { kSmaller, kLarger, kNeither };
-
-struct Kind {
-  std::string_view name;    ///< In output.
-  std::string_view metric;  ///< metric_value()'s name.
-  Quantity quantity;
-  Better better;
-  std::array<std::string_view, 4> aliases;
-};
-
-constexpr std::array<Kind, 27> kKinds = {{
-    {"ttft", "ttft", Quantity::kTime, Better::kSmaller, {"time_to_first_token"}},
-    {"tpot", "tpot", Quantity::kTime, Better::kSmaller, {"time_per_output_token"}},
-    {"itl", "itl", Quantity::kTime, Better::kSmaller, {"inter_token_latency"}},
-    {"request_latency",
-     "request_latency",
-     Quantity::kTime,
-     Better::kSmaller,
-     {"e2e_latency", "e2el", "e2e", "latency"}},
-    {"ntpot", "ntpot", Quantity::kTime, Better::kSmaller, {"normalized_time_per_output_token"}},
-    {"schedule_delay", "schedule_delay", Quantity::kTime, Better::kSmaller, {}},
-    {"input_length", "input_length", Quantity::kTokens, Better::kNeither, {"prompt_len"}},
-    {"output_length", "output_length", Quantity::kTokens, Better::kNeither, {"output_len"}},
-    {"output_tokens_per_s",
-     "output_throughput",
-     Quantity::kRate,
-     Better::kLarger,
-     {"output_throughput", "output_tokens_per_sec"}},
-    {"input_tokens_per_s",
-     "input_throughput",
-     Quantity::kRate,
-     Better::kLarger,
-     {"input_throughput", "input_tokens_per_sec"}},
-    {"total_tokens_per_s",
-     "total_throughput",
-     Quantity::kRate,
-     Better::kLarger,
-     {"total_throughput", "total_tokens_per_sec", "total_token_throughput"}},
-    {"requests_per_s",
-     "request_throughput",
-     Quantity::kRate,
-     Better::kLarger,
-     {"request_throughput", "requests_per_sec"}},
-    {"requests_sent_per_s",
-     "requests_per_sec_sent",
-     Quantity::kRate,
-     Better::kNeither,
-     {"requests_per_sec_sent", "achieved_rate"}},
-    {"benchmark_duration",
-     "benchmark_duration",
-     Quantity::kSpan,
-     Better::kSmaller,
-     {"duration", "benchmark_time"}},
-    {"successful_requests",
-     "successful_requests",
-     Quantity::kCount,
-     Better::kLarger,
-     {"completed"}},
-    {"failed_requests", "failed_requests", Quantity::kCount, Better::kSmaller, {"failed"}},
-    {"failure_rate", "failure_rate", Quantity::kShare, Better::kSmaller, {}},
-    {"goodput", "goodput", Quantity::kShare, Better::kLarger, {}},
-    {"good_requests_per_s",
-     "good_request_throughput",
-     Quantity::kRate,
-     Better::kLarger,
-     {"request_goodput"}},
-    {"preemptions", "preemptions", Quantity::kCount, Better::kSmaller, {}},
-    {"prefix_cache_hit_rate",
-     "prefix_cache_hit_rate",
-     Quantity::kShare,
-     Better::kLarger,
-     {"prefix_hit_ratio"}},
-    {"kv_cache_usage", "kv_cache_usage", Quantity::kUsage, Better::kNeither, {}},
-    {"tier_hit_rate", "tier_hit_rate", Quantity::kShare, Better::kLarger, {}},
-    {"tier_loaded_gigabytes", "tier_loaded_gigabytes", Quantity::kCount, Better::kNeither, {}},
-    {"tier_pulled_gigabytes", "tier_pulled_gigabytes", Quantity::kCount, Better::kNeither, {}},
-    {"tier_load_wait", "tier_load_wait", Quantity::kSpan, Better::kSmaller, {}},
-    {"tier_pull_wait", "tier_pull_wait", Quantity::kSpan, Better::kSmaller, {}},
-}};
-
 struct Unit {
   std::string_view suffix;
   std::string_view unit;  ///< metric_value()'s name.
@@ -111,37 +23,30 @@ struct Unit {
 constexpr std::array<Unit, 3> kTimeUnits = {{{"_ms", "ms"}, {"_us", "us"}, {"_s", "s"}}};
 constexpr std::array<Unit, 1> kShareUnits = {{{"_percent", "%"}}};
 
-bool is_span(Quantity q) { return q == Quantity::kTime || q == Quantity::kSpan; }
-bool is_share(Quantity q) { return q == Quantity::kShare || q == Quantity::kUsage; }
-bool has_many_values(Quantity q) { return q == Quantity::kTime || q == Quantity::kTokens; }
-
-std::span<const Unit> units_of(Quantity q) {
-  if (is_span(q)) return kTimeUnits;
-  if (is_share(q)) return kShareUnits;
+std::span<const Unit> units_of(const MetricRow& row) {
+  if (row.is_time()) return kTimeUnits;
+  if (row.is_share()) return kShareUnits;
   return {};
 }
 
-bool is_called(const Kind& kind, std::string_view word) {
-  if (word.empty()) return false;
-  if (word == kind.name) return true;
-  for (const std::string_view alias : kind.aliases)
-    if (word == alias) return true;
-  return false;
+bool is_called(const MetricRow& row, std::string_view word) {
+  if (word.empty() || row.name.empty()) return false;
+  return word == row.name || word == row.key || word == row.report_name ||
+         std::ranges::find(row.aliases, word) != row.aliases.end();
 }
 
 struct Found {
-  const Kind* kind = nullptr;
+  const MetricRow* kind = nullptr;
   Unit unit{};
 };
 
 /// `ttft_ms` is a kind and a unit; a name that is a kind as it stands (`requests_per_s`) goes
 /// first.
 Found find_kind(std::string_view word) {
-  for (const Kind& kind : kKinds)
-    if (is_called(kind, word))
-      return {&kind, is_span(kind.quantity) ? Unit{"_s", "s"} : Unit{"", ""}};
-  for (const Kind& kind : kKinds)
-    for (const Unit& unit : units_of(kind.quantity))
+  for (const MetricRow& kind : metric_table())
+    if (is_called(kind, word)) return {&kind, kind.is_time() ? Unit{"_s", "s"} : Unit{"", ""}};
+  for (const MetricRow& kind : metric_table())
+    for (const Unit& unit : units_of(kind))
       if (word.ends_with(unit.suffix) &&
           is_called(kind, word.substr(0, word.size() - unit.suffix.size())))
         return {&kind, unit};
@@ -174,13 +79,13 @@ std::pair<std::string_view, std::string_view> split_name(std::string_view text) 
   return {text.substr(0, dot), text.substr(dot + 1)};
 }
 
-std::string example(const Kind& kind) {
+std::string example(const MetricRow& kind) {
   switch (kind.quantity) {
-    case Quantity::kTime:
+    case MetricKind::kTime:
       return std::string(kind.name) + "_ms.p99";
-    case Quantity::kTokens:
+    case MetricKind::kTokens:
       return std::string(kind.name) + ".mean";
-    case Quantity::kUsage:
+    case MetricKind::kUsage:
       return std::string(kind.name) + ".max";
     default:
       return std::string(kind.name);
@@ -204,23 +109,26 @@ std::string reordered(std::string_view text) {
   const Found found = find_kind(rest);
   if (statistic.empty() || found.kind == nullptr) return {};
   const bool has_unit = !found.unit.suffix.empty() && rest.ends_with(found.unit.suffix);
-  const std::string_view unit = has_unit                                  ? found.unit.suffix
-                                : found.kind->quantity == Quantity::kTime ? "_ms"
-                                                                          : "";
+  const std::string_view unit = has_unit                                    ? found.unit.suffix
+                                : found.kind->quantity == MetricKind::kTime ? "_ms"
+                                                                            : "";
   const std::string name = std::string(found.kind->name).append(unit);
-  return has_many_values(found.kind->quantity) ? name + "." + statistic : name;
+  return found.kind->has_many_values() ? name + "." + statistic : name;
 }
 
 Parsed<MetricName> unknown_metric(std::string_view text, std::string_view word,
                                   std::string_view written) {
   std::vector<std::string> names;
   std::string list;
-  for (const Kind& kind : kKinds) {
+  for (const MetricRow& kind : metric_table()) {
+    if (kind.name.empty()) continue;
     names.emplace_back(kind.name);
     list.append(list.empty() ? "" : ", ").append(kind.name);
+    for (const std::string_view alias : {kind.key, kind.report_name})
+      if (!alias.empty() && alias != kind.name) names.emplace_back(alias);
     for (const std::string_view alias : kind.aliases)
       if (!alias.empty()) names.emplace_back(alias);
-    for (const Unit& unit : units_of(kind.quantity))
+    for (const Unit& unit : units_of(kind))
       names.push_back(std::string(kind.name).append(unit.suffix));
   }
   std::string close = reordered(text);
@@ -234,15 +142,15 @@ Parsed<MetricName> unknown_metric(std::string_view text, std::string_view word,
 }
 
 /// The fault of this statistic of this metric; empty when there is none.
-std::string statistic_error(const Kind& kind, std::string_view written,
+std::string statistic_error(const MetricRow& kind, std::string_view written,
                             const std::optional<std::string>& statistic) {
   if (!written.empty() && !statistic)
     return "has an unknown statistic " + printable(written) +
            ", known are mean, median, min, max, std and pNN such as p99 or p99.9";
-  if (written.empty() && (has_many_values(kind.quantity) || kind.quantity == Quantity::kUsage))
+  if (written.empty() && (kind.has_many_values() || kind.quantity == MetricKind::kUsage))
     return "needs a statistic";
-  if (written.empty() || has_many_values(kind.quantity)) return {};
-  const bool maximum = kind.quantity == Quantity::kUsage && *statistic == "max";
+  if (written.empty() || kind.has_many_values()) return {};
+  const bool maximum = kind.quantity == MetricKind::kUsage && *statistic == "max";
   if (*statistic == "mean" || maximum) return {};
   return "has one value per stage, so there is no " + *statistic + " of it";
 }
@@ -253,7 +161,7 @@ Parsed<MetricName> parse_metric_name(std::string_view text) {
   const auto [word, written] = split_name(text);
   const Found found = find_kind(word);
   if (found.kind == nullptr) return unknown_metric(text, word, written);
-  const Kind& kind = *found.kind;
+  const MetricRow& kind = *found.kind;
   const std::optional<std::string> statistic = parse_statistic(written);
   const bool dangling = text.ends_with('.');
   std::string error = statistic_error(kind, written, statistic);
@@ -262,13 +170,13 @@ Parsed<MetricName> parse_metric_name(std::string_view text) {
     return {{}, error + " (got " + printable(text) + ")", "for example " + example(kind)};
 
   MetricName name{.text = std::string(kind.name).append(found.unit.suffix),
-                  .metric = std::string(kind.metric),
+                  .metric = std::string(kind.key),
                   .statistic = statistic.value_or("mean"),
                   .unit = std::string(found.unit.unit),
                   .direction = kind.better == Better::kLarger ? Direction::kLargerIsBetter
                                                               : Direction::kSmallerIsBetter,
                   .has_direction = kind.better != Better::kNeither && statistic != "std"};
-  if (has_many_values(kind.quantity) || kind.quantity == Quantity::kUsage)
+  if (kind.has_many_values() || kind.quantity == MetricKind::kUsage)
     name.text += "." + name.statistic;
   return {std::move(name), {}, {}};
 }

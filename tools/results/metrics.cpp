@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tools/results/metric_name.h"
+#include "tools/results/metric_table.h"
 #include "tools/results/result_record.h"
 
 namespace routesim::tools {
@@ -14,50 +15,6 @@ namespace {
 
 using sim::Samples;
 using sim::StageResult;
-
-struct SampledMetric {
-  std::string_view name;
-  std::string_view long_name;
-  Samples StageResult::*samples;
-  /// The same in a result file.
-  const std::optional<SamplesRecord>& (*recorded)(const LifecycleRecord&);
-};
-
-template <auto kMember>
-const std::optional<SamplesRecord>& latency(const LifecycleRecord& r) {
-  return r.successes.latency.*kMember;
-}
-template <auto kMember>
-const std::optional<SamplesRecord>& length(const LifecycleRecord& r) {
-  return r.successes.*kMember;
-}
-const std::optional<SamplesRecord>& delay(const LifecycleRecord& r) {
-  return r.load.schedule_delay;
-}
-
-constexpr std::array<SampledMetric, 8> kSampled = {{
-    {"ttft", "time_to_first_token", &StageResult::time_to_first_token,
-     latency<&LatencyRecord::time_to_first_token>},
-    {"tpot", "time_per_output_token", &StageResult::time_per_output_token,
-     latency<&LatencyRecord::time_per_output_token>},
-    {"ntpot", "normalized_time_per_output_token", &StageResult::normalized_time_per_output_token,
-     latency<&LatencyRecord::normalized_time_per_output_token>},
-    {"itl", "inter_token_latency", &StageResult::inter_token_latency,
-     latency<&LatencyRecord::inter_token_latency>},
-    {"request_latency", "e2e_latency", &StageResult::request_latency,
-     latency<&LatencyRecord::request_latency>},
-    {"schedule_delay", "schedule_delay", &StageResult::schedule_delay, delay},
-    {"input_length", "prompt_tokens", &StageResult::prompt_tokens,
-     length<&SuccessesRecord::prompt_len>},
-    {"output_length", "output_tokens", &StageResult::output_tokens,
-     length<&SuccessesRecord::output_len>},
-}};
-
-const Samples* sampled(const StageResult& stage, std::string_view metric) {
-  for (const SampledMetric& m : kSampled)
-    if (metric == m.name || metric == m.long_name) return &(stage.*m.samples);
-  return nullptr;
-}
 
 /// p90, p99.9 or p99p9.
 std::optional<double> percentile_of(std::string_view statistic) {
@@ -91,72 +48,6 @@ std::optional<double> statistic_of(const Samples& samples, std::string_view stat
   return std::nullopt;
 }
 
-/// A rate, a count or a ratio: numbers a stage has one of.
-std::optional<double> single(const StageResult& stage, std::string_view metric) {
-  if (stage.requests == 0) return std::nullopt;
-  const auto input = static_cast<double>(stage.prompt_tokens_total);
-  const auto output = static_cast<double>(stage.output_tokens_total);
-  if (metric == "output_throughput" || metric == "output_tokens_per_sec")
-    return stage.per_second(output);
-  if (metric == "input_throughput" || metric == "input_tokens_per_sec")
-    return stage.per_second(input);
-  if (metric == "total_throughput" || metric == "total_tokens_per_sec")
-    return stage.per_second(input + output);
-  if (metric == "request_throughput" || metric == "requests_per_sec")
-    return stage.per_second(static_cast<double>(stage.successes));
-  if (metric == "requests_per_sec_sent" || metric == "achieved_rate") {
-    const double t = stage.send_duration_s();
-    return t > 0 ? std::optional(static_cast<double>(stage.requests) / t) : std::nullopt;
-  }
-  if (metric == "benchmark_duration") return stage.total_time_s();
-  if (metric == "successful_requests") return static_cast<double>(stage.successes);
-  if (metric == "failed_requests") return static_cast<double>(stage.failures);
-  if (metric == "failure_rate")
-    return static_cast<double>(stage.failures) / static_cast<double>(stage.requests);
-  if (metric == "goodput" && stage.good_requests)
-    return static_cast<double>(*stage.good_requests) / static_cast<double>(stage.requests);
-  if (metric == "good_request_throughput" && stage.good_requests)
-    return stage.per_second(static_cast<double>(*stage.good_requests));
-  if (metric == "preemptions") return static_cast<double>(stage.preemptions);
-  if (metric == "overloaded") return stage.overloaded() ? 1 : 0;
-  if (metric == "prefix_cache_hit_rate") return stage.prefix_hit_ratio();
-  if (metric == "kv_cache_usage") return stage.kv_cache_usage_mean;
-  if (metric.starts_with("tier_") && stage.tiers) {
-    const sim::TierCounters& did = stage.tiers->did;
-    if (metric == "tier_hit_rate") return stage.tiers->hit_ratio();
-    if (metric == "tier_loaded_gigabytes") return did.loaded_bytes * 1e-9;
-    if (metric == "tier_pulled_gigabytes") return did.pulled_bytes * 1e-9;
-    if (metric == "tier_load_wait") return did.load_waits.mean_s();
-    if (metric == "tier_pull_wait") return did.pull_waits.mean_s();
-  }
-  return std::nullopt;
-}
-
-/// single() of a stage in a result file.
-std::optional<double> recorded_single(const StageRecord& stage, std::string_view metric) {
-  const LifecycleRecord& r = stage.lifecycle;
-  const ThroughputRecord& throughput = r.successes.throughput;
-  const auto share = [&r](std::int64_t n) {
-    return r.load.count > 0
-               ? std::optional(static_cast<double>(n) / static_cast<double>(r.load.count))
-               : std::nullopt;
-  };
-  if (metric == "output_throughput") return throughput.output_tokens;
-  if (metric == "input_throughput") return throughput.input_tokens;
-  if (metric == "total_throughput") return throughput.total_tokens;
-  if (metric == "request_throughput") return throughput.requests;
-  if (metric == "requests_per_sec_sent" && r.load.stage) return r.load.stage->achieved_rate;
-  if (metric == "benchmark_duration") return r.benchmark_time_s;
-  if (metric == "successful_requests") return static_cast<double>(r.successes.count);
-  if (metric == "failed_requests") return static_cast<double>(r.failures.count);
-  if (metric == "failure_rate") return share(r.failures.count);
-  if (metric == "goodput" && stage.goodput) return share(stage.goodput->good);
-  if (metric == "good_request_throughput" && stage.goodput) return stage.goodput->requests_per_s;
-  if (metric == "preemptions") return static_cast<double>(stage.preemptions);
-  if (metric == "prefix_cache_hit_rate") return stage.prefix_hit_ratio;
-  return std::nullopt;
-}
-
 std::optional<double> statistic_of(const SamplesRecord& d, std::string_view statistic) {
   if (statistic == "mean") return d.mean;
   if (statistic == "min") return d.min;
@@ -179,9 +70,8 @@ std::optional<double> unit_factor(std::string_view unit) {
 }
 
 bool is_sampled(std::string_view metric) {
-  for (const SampledMetric& m : kSampled)
-    if (metric == m.name || metric == m.long_name) return true;
-  return false;
+  const MetricRow* const row = find_metric(metric);
+  return row != nullptr && row->has_many_values();
 }
 
 }  // namespace
@@ -191,29 +81,31 @@ std::optional<double> metric_value(const StageResult& stage, std::string_view me
   const std::optional<double> factor = unit_factor(unit);
   if (!factor) return std::nullopt;
   const std::string_view plain = without_remark(statistic);
+  const MetricRow* const row = find_metric(metric);
+  if (row == nullptr) return std::nullopt;
   std::optional<double> value;
-  if (const Samples* samples = sampled(stage, metric)) {
-    value = statistic_of(*samples, plain);
-  } else if (metric == "kv_cache_usage" && plain == "max") {
+  if (row->has_many_values()) {
+    value = statistic_of(stage.*row->samples, plain);
+  } else if (row->quantity == MetricKind::kUsage && plain == "max") {
     if (stage.requests > 0) value = stage.kv_cache_usage_max;
   } else if (plain == "mean" || plain == "total" || plain == "count" || plain.empty()) {
-    value = single(stage, metric);
+    if (stage.requests > 0) value = row->value(stage);
   }
   if (!value || std::isnan(*value)) return std::nullopt;
   return *value * *factor;
 }
 
 std::optional<double> record_value(const StageRecord& stage, const MetricName& name) {
+  const MetricRow* const row = find_metric(name.metric);
   std::optional<double> value;
-  const auto m = std::ranges::find(kSampled, name.metric, &SampledMetric::name);
-  if (m != kSampled.end()) {
-    if (const std::optional<SamplesRecord>& d = m->recorded(stage.lifecycle))
+  if (row != nullptr && row->has_many_values()) {
+    if (const std::optional<SamplesRecord>& d = row->recorded_samples(stage.lifecycle))
       value = statistic_of(*d, name.statistic);
-  } else if (name.metric == "kv_cache_usage") {
+  } else if (row != nullptr && row->quantity == MetricKind::kUsage) {
     if (stage.kv_cache_usage)
       value = name.statistic == "max" ? stage.kv_cache_usage->max : stage.kv_cache_usage->mean;
-  } else {
-    value = recorded_single(stage, name.metric);
+  } else if (row != nullptr && row->recorded != nullptr) {
+    value = row->recorded(stage);
   }
   if (!value || std::isnan(*value)) return std::nullopt;
   return *value * unit_factor(name.unit).value_or(1);
@@ -245,13 +137,8 @@ std::optional<double> ladder_value(std::span<const StageResult* const> stages,
 }
 
 std::string canonical_metric(std::string_view metric) {
-  for (const SampledMetric& m : kSampled)
-    if (metric == m.name || metric == m.long_name) return std::string(m.name);
-  if (metric == "output_tokens_per_sec") return "output_throughput";
-  if (metric == "input_tokens_per_sec") return "input_throughput";
-  if (metric == "total_tokens_per_sec") return "total_throughput";
-  if (metric == "requests_per_sec") return "request_throughput";
-  return std::string(metric);
+  const MetricRow* const row = find_metric(metric);
+  return std::string(row == nullptr ? metric : row->key);
 }
 
 std::optional<double> to_base_unit(double value, std::string_view unit) {

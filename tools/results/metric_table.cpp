@@ -1,0 +1,198 @@
+#include "tools/results/metric_table.h"
+
+#include "tools/results/result_record.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using sim::StageResult;
+using Value = std::optional<double>;
+
+template <auto kMember>
+const std::optional<SamplesRecord>& latency(const LifecycleRecord& r) {
+  return r.successes.latency.*kMember;
+}
+template <auto kMember>
+const std::optional<SamplesRecord>& length(const LifecycleRecord& r) {
+  return r.successes.*kMember;
+}
+const std::optional<SamplesRecord>& delay(const LifecycleRecord& r) {
+  return r.load.schedule_delay;
+}
+
+template <auto kMember>
+Value throughput(const StageRecord& r) {
+  return r.lifecycle.successes.throughput.*kMember;
+}
+
+/// `n` of the requests sent.
+Value share(double n, double requests) { return requests > 0 ? Value(n / requests) : std::nullopt; }
+Value share(std::int64_t n, const StageRecord& r) {
+  return share(static_cast<double>(n), static_cast<double>(r.lifecycle.load.count));
+}
+
+Value sent_per_second(const StageResult& s) {
+  const double t = s.send_duration_s();
+  return t > 0 ? Value(static_cast<double>(s.requests) / t) : std::nullopt;
+}
+Value goodput(const StageResult& s) {
+  if (!s.good_requests) return std::nullopt;
+  return share(static_cast<double>(*s.good_requests), static_cast<double>(s.requests));
+}
+Value good_per_second(const StageResult& s) {
+  if (!s.good_requests) return std::nullopt;
+  return s.per_second(static_cast<double>(*s.good_requests));
+}
+
+/// A number of the KV tiers, which only a whole run with tiers has.
+template <auto kGet>
+Value of_tiers(const StageResult& s) {
+  return s.tiers ? Value(kGet(*s.tiers)) : std::nullopt;
+}
+
+// clang-format off
+const std::array<MetricRow, 28> kMetrics = {{
+    {.name = "ttft", .key = "ttft", .report_name = "time_to_first_token",
+     .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "TTFT",
+     .samples = &StageResult::time_to_first_token,
+     .recorded_samples = latency<&LatencyRecord::time_to_first_token>},
+    {.name = "tpot", .key = "tpot", .report_name = "time_per_output_token",
+     .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "TPOT",
+     .samples = &StageResult::time_per_output_token,
+     .recorded_samples = latency<&LatencyRecord::time_per_output_token>},
+    {.name = "itl", .key = "itl", .report_name = "inter_token_latency",
+     .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "ITL",
+     .samples = &StageResult::inter_token_latency,
+     .recorded_samples = latency<&LatencyRecord::inter_token_latency>},
+    {.name = "request_latency", .key = "request_latency", .report_name = "e2e_latency",
+     .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "request latency",
+     .aliases = {"e2el", "e2e", "latency"},
+     .samples = &StageResult::request_latency,
+     .recorded_samples = latency<&LatencyRecord::request_latency>},
+    {.name = "ntpot", .key = "ntpot", .report_name = "normalized_time_per_output_token",
+     .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "latency per output token",
+     .samples = &StageResult::normalized_time_per_output_token,
+     .recorded_samples = latency<&LatencyRecord::normalized_time_per_output_token>},
+    {.name = "schedule_delay", .key = "schedule_delay",
+     .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "schedule delay",
+     .samples = &StageResult::schedule_delay, .recorded_samples = delay},
+    {.name = "input_length", .key = "input_length", .report_name = "prompt_tokens",
+     .quantity = MetricKind::kTokens, .title = "input length", .aliases = {"prompt_len"},
+     .samples = &StageResult::prompt_tokens,
+     .recorded_samples = length<&SuccessesRecord::prompt_len>},
+    {.name = "output_length", .key = "output_length", .report_name = "output_tokens",
+     .quantity = MetricKind::kTokens, .title = "output length", .aliases = {"output_len"},
+     .samples = &StageResult::output_tokens,
+     .recorded_samples = length<&SuccessesRecord::output_len>},
+    {.name = "output_tokens_per_s", .key = "output_throughput",
+     .report_name = "output_tokens_per_sec",
+     .quantity = MetricKind::kTokenRate, .better = Better::kLarger, .title = "output tokens/s",
+     .value = [](const StageResult& s) -> Value {
+       return s.per_second(static_cast<double>(s.output_tokens_total)); },
+     .recorded = throughput<&ThroughputRecord::output_tokens>},
+    {.name = "input_tokens_per_s", .key = "input_throughput",
+     .report_name = "input_tokens_per_sec",
+     .quantity = MetricKind::kTokenRate, .better = Better::kLarger, .title = "input tokens/s",
+     .value = [](const StageResult& s) -> Value {
+       return s.per_second(static_cast<double>(s.prompt_tokens_total)); },
+     .recorded = throughput<&ThroughputRecord::input_tokens>},
+    {.name = "total_tokens_per_s", .key = "total_throughput",
+     .report_name = "total_tokens_per_sec",
+     .quantity = MetricKind::kTokenRate, .better = Better::kLarger, .title = "total tokens/s",
+     .aliases = {"total_token_throughput"},
+     .value = [](const StageResult& s) -> Value {
+       return s.per_second(static_cast<double>(s.prompt_tokens_total) +
+                           static_cast<double>(s.output_tokens_total)); },
+     .recorded = throughput<&ThroughputRecord::total_tokens>},
+    {.name = "requests_per_s", .key = "request_throughput", .report_name = "requests_per_sec",
+     .quantity = MetricKind::kRequestRate, .better = Better::kLarger, .title = "requests/s",
+     .value = [](const StageResult& s) -> Value {
+       return s.per_second(static_cast<double>(s.successes)); },
+     .recorded = throughput<&ThroughputRecord::requests>},
+    {.name = "requests_sent_per_s", .key = "requests_per_sec_sent",
+     .report_name = "achieved_rate",
+     .quantity = MetricKind::kRequestRate, .title = "requests/s sent",
+     .value = sent_per_second,
+     .recorded = [](const StageRecord& r) -> Value {
+       if (!r.lifecycle.load.stage) return std::nullopt;
+       return r.lifecycle.load.stage->achieved_rate; }},
+    {.name = "benchmark_duration", .key = "benchmark_duration",
+     .quantity = MetricKind::kSpan, .better = Better::kSmaller, .title = "benchmark duration",
+     .aliases = {"duration", "benchmark_time"},
+     .value = [](const StageResult& s) -> Value { return s.total_time_s(); },
+     .recorded = [](const StageRecord& r) -> Value { return r.lifecycle.benchmark_time_s; }},
+    {.name = "successful_requests", .key = "successful_requests",
+     .quantity = MetricKind::kCount, .better = Better::kLarger, .title = "successful requests",
+     .aliases = {"completed"},
+     .value = [](const StageResult& s) -> Value { return static_cast<double>(s.successes); },
+     .recorded = [](const StageRecord& r) -> Value {
+       return static_cast<double>(r.lifecycle.successes.count); }},
+    {.name = "failed_requests", .key = "failed_requests",
+     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "failed requests",
+     .aliases = {"failed"},
+     .value = [](const StageResult& s) -> Value { return static_cast<double>(s.failures); },
+     .recorded = [](const StageRecord& r) -> Value {
+       return static_cast<double>(r.lifecycle.failures.count); }},
+    {.name = "failure_rate", .key = "failure_rate",
+     .quantity = MetricKind::kShare, .better = Better::kSmaller, .title = "failed requests",
+     .value = [](const StageResult& s) {
+       return share(static_cast<double>(s.failures), static_cast<double>(s.requests)); },
+     .recorded = [](const StageRecord& r) { return share(r.lifecycle.failures.count, r); }},
+    {.name = "goodput", .key = "goodput",
+     .quantity = MetricKind::kShare, .better = Better::kLarger, .title = "goodput",
+     .value = goodput,
+     .recorded = [](const StageRecord& r) {
+       return r.goodput ? share(r.goodput->good, r) : std::nullopt; }},
+    {.name = "good_requests_per_s", .key = "good_request_throughput",
+     .quantity = MetricKind::kRequestRate, .better = Better::kLarger, .title = "good requests/s",
+     .aliases = {"request_goodput"},
+     .value = good_per_second,
+     .recorded = [](const StageRecord& r) -> Value {
+       if (!r.goodput) return std::nullopt;
+       return r.goodput->requests_per_s; }},
+    {.name = "preemptions", .key = "preemptions",
+     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "preemptions",
+     .value = [](const StageResult& s) -> Value { return static_cast<double>(s.preemptions); },
+     .recorded = [](const StageRecord& r) -> Value {
+       return static_cast<double>(r.preemptions); }},
+    {.name = "prefix_cache_hit_rate", .key = "prefix_cache_hit_rate",
+     .quantity = MetricKind::kShare, .better = Better::kLarger, .title = "prefix cache hits",
+     .aliases = {"prefix_hit_ratio"},
+     .value = [](const StageResult& s) -> Value { return s.prefix_hit_ratio(); },
+     .recorded = [](const StageRecord& r) -> Value { return r.prefix_hit_ratio; }},
+    {.name = "kv_cache_usage", .key = "kv_cache_usage",
+     .quantity = MetricKind::kUsage, .title = "KV cache in use",
+     .value = [](const StageResult& s) -> Value { return s.kv_cache_usage_mean; }},
+    {.name = "tier_hit_rate", .key = "tier_hit_rate",
+     .quantity = MetricKind::kShare, .better = Better::kLarger, .title = "tier hit rate",
+     .value = of_tiers<[](const sim::TierResult& t) { return t.hit_ratio(); }>},
+    {.name = "tier_loaded_gigabytes", .key = "tier_loaded_gigabytes",
+     .quantity = MetricKind::kCount, .title = "tier loaded gigabytes",
+     .value = of_tiers<[](const sim::TierResult& t) { return t.did.loaded_bytes * 1e-9; }>},
+    {.name = "tier_pulled_gigabytes", .key = "tier_pulled_gigabytes",
+     .quantity = MetricKind::kCount, .title = "tier pulled gigabytes",
+     .value = of_tiers<[](const sim::TierResult& t) { return t.did.pulled_bytes * 1e-9; }>},
+    {.name = "tier_load_wait", .key = "tier_load_wait",
+     .quantity = MetricKind::kSpan, .better = Better::kSmaller, .title = "tier load wait",
+     .value = of_tiers<[](const sim::TierResult& t) { return t.did.load_waits.mean_s(); }>},
+    {.name = "tier_pull_wait", .key = "tier_pull_wait",
+     .quantity = MetricKind::kSpan, .better = Better::kSmaller, .title = "tier pull wait",
+     .value = of_tiers<[](const sim::TierResult& t) { return t.did.pull_waits.mean_s(); }>},
+    // Published tables may state it; no goal or gate is about it.
+    {.name = "", .key = "overloaded", .title = "overloaded",
+     .value = [](const StageResult& s) -> Value { return s.overloaded() ? 1 : 0; }},
+}};
+// clang-format on
+
+}  // namespace
+
+std::span<const MetricRow> metric_table() { return kMetrics; }
+
+const MetricRow* find_metric(std::string_view key) {
+  for (const MetricRow& row : kMetrics)
+    if (key == row.key || (!row.report_name.empty() && key == row.report_name)) return &row;
+  return nullptr;
+}
+
+}  // namespace routesim::tools
