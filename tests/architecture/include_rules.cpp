@@ -41,8 +41,10 @@ std::vector<Direction> rooms_of_tools() {
         "tools/study/calibrate"})
     rows.push_back({folder, study});
   rows.back().may_include.push_back("tools/study/validate");
-  rows.push_back({"tools/study/tune", study});
-  rows.back().may_include.push_back("tools/study/compare");
+  for (const std::string_view folder : {"tools/study/tune", "tools/study/report"}) {
+    rows.push_back({folder, study});
+    rows.back().may_include.push_back("tools/study/compare");
+  }
   return rows;
 }
 

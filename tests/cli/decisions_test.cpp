@@ -222,7 +222,7 @@ TEST_F(Decisions, CompareTwoResults) {
   EXPECT_GE(xml.count("failure"), 1);
   const Result two = run({"compare", base, "--variant", "rotation", "--variant", "chance"});
   EXPECT_EQ(two.code, 0) << two.err;
-  EXPECT_NE(two.out.find("rotation to chance"), std::string::npos) << two.out;
+  EXPECT_NE(two.out.find("rotation → chance, whole run"), std::string::npos) << two.out;
   const Result broken = run({"compare", base, write("broken.json", "{\"scenario\": 5}")});
   EXPECT_EQ(broken.code, 2);
   EXPECT_NE(broken.err.find("broken.json:1:14: error: scenario: must be text (got 5)"),

@@ -16,12 +16,23 @@
 #include "tools/results/report.h"
 #include "tools/results/result_record.h"
 #include "tools/study/compare/changes.h"
-#include "tools/study/compare/comparison.h"
+#include "tools/study/compare/comparison_record.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/compare/until.h"
+#include "tools/study/report/read_results.h"
 
 namespace routesim::tools {
 namespace {
+
+std::string drawn(const Comparison& c, const std::string& format) {
+  return draw(comparison_document(comparison_record(c)), format);
+}
+std::string text_of(const Comparison& c) { return drawn(c, "table"); }
+std::string markdown_of(const Comparison& c) { return drawn(c, "markdown"); }
+std::string json_of(const Comparison& c) {
+  ComparisonRecord record = comparison_record(c);
+  return comparison_json(record);
+}
 
 /// A run whose every TTFT is `ttft_s`, of ten requests with 100 output tokens each in ten seconds.
 sim::RunResult run_of(std::uint64_t seed, double ttft_s) {
@@ -252,14 +263,13 @@ TEST(Overload, NoVerdictPoolsOverloadedAndHealthyStages) {
       compare_results(base, changed, {.variants = {}, .stage = "", .gates = gates}, d);
   ASSERT_EQ(c.gates.size(), 1U) << messages_of(d);
   EXPECT_EQ(c.gates[0].decision, Decision::kUndecided) << c.gates[0].detail;
-  EXPECT_NE(render_comparison_text(c).find("not judged"), std::string::npos)
-      << render_comparison_text(c);
+  EXPECT_NE(text_of(c).find("not judged"), std::string::npos) << text_of(c);
   const Comparison one =
       compare_results(base, changed, {.variants = {}, .stage = "4", .gates = gates}, d);
   EXPECT_EQ(one.gates[0].decision, Decision::kHolds);
-  EXPECT_EQ(render_comparison_text(one).find("not judged"), std::string::npos);
+  EXPECT_EQ(text_of(one).find("not judged"), std::string::npos);
   // The page is about the stage, and the data has that stage alone.
-  const std::string json = render_comparison_json(one);
+  const std::string json = json_of(one);
   const auto pair = nlohmann::json::parse(json)["pairs"][0];
   EXPECT_EQ(pair["stage"], "4");
   EXPECT_EQ(pair["stages"].size(), 1U);
@@ -267,7 +277,7 @@ TEST(Overload, NoVerdictPoolsOverloadedAndHealthyStages) {
   EXPECT_NE(page.find(": before and after, stage 4</h1>"), std::string::npos);
   EXPECT_NE(page.find(", stage 4<"), std::string::npos);
   EXPECT_EQ(page.find(", whole run<"), std::string::npos);
-  EXPECT_NE(page_of(render_comparison_json(c)).find(", whole run<"), std::string::npos);
+  EXPECT_NE(page_of(json_of(c)).find(", whole run<"), std::string::npos);
 }
 
 TEST(Gates, AreReadStrictly) {
@@ -431,15 +441,15 @@ TEST_F(Files, ReplicatedFilesAreComparedSeedBySeed) {
   ASSERT_EQ(c.pairs.size(), 1U);
   EXPECT_TRUE(c.pairs.front().paired);
   EXPECT_EQ(overall(c.gates), Decision::kFails);
-  const std::string text = render_comparison_text(c);
+  const std::string text = text_of(c);
   EXPECT_NE(text.find("worse"), std::string::npos) << text;
   EXPECT_NE(text.find("3 pairs of runs"), std::string::npos);
-  const auto json = nlohmann::json::parse(render_comparison_json(c));
+  const auto json = nlohmann::json::parse(json_of(c));
   EXPECT_EQ(json["result"], "fails");
   EXPECT_EQ(json["pairs"][0]["summary"]["metrics"]["ttft_ms.mean"]["verdict"], "worse");
   EXPECT_NEAR(json["pairs"][0]["stages"][0]["metrics"]["ttft_ms.mean"]["difference"]["mean"], 10,
               1e-6);
-  EXPECT_NE(render_comparison_markdown(c).find("| `ttft_ms.mean` |"), std::string::npos);
+  EXPECT_NE(markdown_of(c).find("| `ttft_ms.mean` |"), std::string::npos);
 }
 
 TEST_F(Files, OtherSeedsOrWorkloadsAreNotPaired) {
@@ -451,8 +461,8 @@ TEST_F(Files, OtherSeedsOrWorkloadsAreNotPaired) {
     const Comparison c = compare_results(base, *other, {}, diagnostics);
     ASSERT_EQ(c.pairs.size(), 1U);
     EXPECT_FALSE(c.pairs.front().paired);
-    EXPECT_NE(render_comparison_text(c).find("not distinguishable"), std::string::npos);
-    EXPECT_NE(render_comparison_text(c).find("differ, so the difference"), std::string::npos);
+    EXPECT_NE(text_of(c).find("not distinguishable"), std::string::npos);
+    EXPECT_NE(text_of(c).find("differ, so the difference"), std::string::npos);
   }
 }
 
@@ -494,8 +504,7 @@ TEST_F(Files, AMissingVariantDecidesNoGate) {
   EXPECT_EQ(overall(c.gates), Decision::kUndecided);
   ASSERT_EQ(c.gates.size(), 2U);
   for (const std::string& text :
-       {render_comparison_text(c), render_comparison_markdown(c), render_comparison_json(c),
-        render_junit("s", c.gates), render_github("s", c.gates)})
+       {text_of(c), markdown_of(c), json_of(c), drawn(c, "junit"), drawn(c, "github")})
     EXPECT_NE(text.find("NEW has no variant gone"), std::string::npos) << text;
   request.variants = {"x"};
   EXPECT_EQ(overall(compare_results(base, one, request, diagnostics).gates), Decision::kHolds);
@@ -517,7 +526,7 @@ TEST_F(Files, ChangesInsideFilesAreNamed) {
       << changes[0].path;
   EXPECT_EQ(changes[0].base, "3");
   EXPECT_EQ(changes[0].changed, "0.1");
-  EXPECT_NE(render_comparison_text(compare_results(base, other, {}, diagnostics))
+  EXPECT_NE(text_of(compare_results(base, other, {}, diagnostics))
                 .find("plugins[prefix-cache-scorer].weight: 3 became 0.1"),
             std::string::npos);
   const std::vector<std::string> remarks =
@@ -537,8 +546,8 @@ TEST_F(Files, AnInterruptedResultDecidesNoGate) {
   EXPECT_EQ(overall(compare_results(base, base, request, diagnostics).gates), Decision::kHolds);
   const Comparison c = compare_results(base, part, request, diagnostics);
   EXPECT_EQ(overall(c.gates), Decision::kUndecided);
-  EXPECT_NE(render_comparison_text(c).find("new result was interrupted"), std::string::npos);
-  EXPECT_NE(render_comparison_json(c).find("\"interrupted\": true"), std::string::npos);
+  EXPECT_NE(text_of(c).find("new result was interrupted"), std::string::npos);
+  EXPECT_NE(json_of(c).find("\"interrupted\": true"), std::string::npos);
 }
 
 TEST(Replications, VariantsWithSeedsOfTheirOwnAreNoPairs) {

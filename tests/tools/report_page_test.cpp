@@ -16,6 +16,7 @@
 #include "tools/render/run_verdict.h"
 #include "tools/render/svg_chart.h"
 #include "tools/results/result_record.h"
+#include "tools/study/report/read_results.h"
 
 namespace routesim::tools {
 namespace {

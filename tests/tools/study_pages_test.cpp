@@ -13,6 +13,7 @@
 #include "tools/render/page_data.h"
 #include "tools/render/scatter.h"
 #include "tools/render/sweep_goals.h"
+#include "tools/study/report/read_results.h"
 
 namespace routesim::tools::study_pages {
 namespace {
@@ -210,10 +211,10 @@ TEST(SweepPage, AnIntervalAroundTheBoundDecidesNothing) {
   const auto at = [&](const char* rate, const char* servers) {
     return goals.state_of(*goals.row_at(goals.panels()[0], "a", {rate, servers}));
   };
-  EXPECT_EQ(at("5", "4"), GoalState::kMet) << "125 ms";
-  EXPECT_EQ(at("5", "2"), GoalState::kOpen) << "240 to 260 ms";
-  EXPECT_EQ(at("10", "2"), GoalState::kMissed) << "500 ms";
-  EXPECT_EQ(at("20", "2"), GoalState::kOverloaded);
+  EXPECT_EQ(at("5", "4"), CellState::kMet) << "125 ms";
+  EXPECT_EQ(at("5", "2"), CellState::kOpen) << "240 to 260 ms";
+  EXPECT_EQ(at("10", "2"), CellState::kMissed) << "500 ms";
+  EXPECT_EQ(at("20", "2"), CellState::kOverloaded);
 }
 
 TEST(SweepPage, WithoutGoalsSaysWhereQueuesGrow) {

@@ -2,22 +2,20 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/ingest/scenario_yaml.h"
-#include "tools/render/html_page.h"
-#include "tools/render/render.h"
+#include "tools/render/document.h"
 #include "tools/study/compare/comparison.h"
+#include "tools/study/compare/comparison_record.h"
 
 namespace routesim::tools {
 
 namespace {
 
 std::string render(const Comparison& c, const std::string& format) {
-  if (format == "json") return render_comparison_json(c);
-  if (format == "html") return page_of(render_comparison_json(c));
-  if (format == "markdown") return render_comparison_markdown(c);
-  const std::string suite = "compare " + c.changed->set.scenario;
-  if (format == "junit") return render_junit(suite, c.gates, remarks_of(c));
-  if (format == "github") return render_github(suite, c.gates, remarks_of(c));
-  return render_comparison_text(c);
+  ComparisonRecord record = comparison_record(c);
+  if (format == "json") return comparison_json(record);
+  const StudyDocument document = comparison_document(record);
+  return format == "html" ? document_page(document, comparison_json(record))
+                          : draw(document, format);
 }
 
 ComparisonRequest read_comparison_request(Options& options) {

@@ -11,6 +11,7 @@
 #include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/plan/plan_search.h"
+#include "tools/study/report/read_results.h"
 
 namespace routesim::tools {
 

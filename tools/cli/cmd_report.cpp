@@ -7,7 +7,8 @@
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
 #include "tools/results/output_file.h"
-#include "tools/study/compare/comparison.h"
+#include "tools/study/compare/comparison_record.h"
+#include "tools/study/report/read_results.h"
 #include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {
@@ -33,7 +34,8 @@ std::optional<std::string> before_and_after(const std::vector<std::string>& path
   if (!base || !changed) return std::nullopt;
   const Comparison comparison = compare_results(*base, *changed, {}, said);
   if (said.has_errors()) return std::nullopt;
-  return render_comparison_json(comparison);
+  ComparisonRecord record = comparison_record(comparison);
+  return comparison_json(record);
 }
 
 ExitCode run_report(Options& options, Console& console) {
@@ -64,7 +66,7 @@ ExitCode run_report(Options& options, Console& console) {
   if (!diagnostics.has_errors()) data = read_results(results, diagnostics, goals);
   if (!diagnostics.has_errors() && !goals.empty() && data.sweeps.empty())
     diagnostics.error({.file = "--goal"}, "", "is about the rows of a sweep, and none was given");
-  if (paths.size() == 2 && data.runs.size() == 2 && data.comparisons.empty())
+  if (paths.size() == 2 && data.runs.size() == 2 && data.bodies.empty())
     if (const auto comparison = before_and_after(paths)) {
       results.insert(results.begin(), {.file = "comparison", .text = *comparison});
       data = read_results(results, diagnostics);

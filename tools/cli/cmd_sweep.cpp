@@ -12,6 +12,7 @@
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
+#include "tools/study/report/read_results.h"
 #include "tools/study/sweep/sweep_journal.h"
 #include "tools/study/sweep/sweep_row.h"
 #include "tools/study/sweep/sweep_run.h"

@@ -10,6 +10,7 @@
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/render/html_page.h"
+#include "tools/study/report/read_results.h"
 #include "tools/study/tune/tune_render.h"
 
 namespace routesim::tools {

@@ -13,6 +13,7 @@
 #include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/results/version.h"
+#include "tools/study/report/read_results.h"
 #include "tools/study/validate/limits.h"
 #include "tools/study/validate/trust_table.h"
 #include "tools/study/validate/validation.h"

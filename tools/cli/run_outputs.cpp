@@ -14,6 +14,7 @@
 #include "tools/render/report_files.h"
 #include "tools/results/output_file.h"
 #include "tools/results/text_table.h"
+#include "tools/study/report/read_results.h"
 
 namespace routesim::tools {
 

@@ -10,7 +10,7 @@
 namespace routesim::tools {
 
 /// How a cell of a sweep stands to the goals.
-enum class GoalState {
+enum class CellState {
   kMet,        ///< Every goal; with replications the whole interval of each.
   kNoGoals,    ///< There is no goal, and the cell is not overloaded.
   kMissed,     ///< One at least is missed.
@@ -18,19 +18,19 @@ enum class GoalState {
   kOverloaded  ///< The queue of some reported stage grew until it ended: no latency is its own.
 };
 
-inline bool holds(GoalState state) {
-  return state == GoalState::kMet || state == GoalState::kNoGoals;
+inline bool holds(CellState state) {
+  return state == CellState::kMet || state == CellState::kNoGoals;
 }
 
 /// `✓`, nothing, `✗`, `?` or `×`.
-std::string_view goal_mark(GoalState state);
+std::string_view goal_mark(CellState state);
 /// `met`, `not overloaded`, `missed`, `undecided` or `overloaded`.
-std::string_view goal_word(GoalState state);
+std::string_view goal_word(CellState state);
 
 struct GoalMap {
   struct Cell {
     std::optional<double> value = {};
-    GoalState state = GoalState::kMissed;
+    CellState state = CellState::kMissed;
   };
   std::string title;
   std::string subtitle;

@@ -288,7 +288,7 @@ class GoalDrawing {
                  (cell ? ", " + std::string(goal_word(cell->state)) : "")) +
             "</title></rect>";
     if (!cell) return;
-    if (cell->state == GoalState::kOverloaded) {
+    if (cell->state == CellState::kOverloaded) {
       out_ += svg_line(x, y, x + grid_.cell - 1, y + grid_.line - 1, "crossed");
       out_ += svg_line(x + grid_.cell - 1, y, x, y + grid_.line - 1, "crossed");
     }
@@ -346,12 +346,12 @@ std::string draw(const HeatMap& map) {
          HeatDrawing(map, shades).str() + "</figure>";
 }
 
-std::string_view goal_mark(GoalState state) {
+std::string_view goal_mark(CellState state) {
   constexpr std::array<std::string_view, 5> kMarks = {"✓", "", "✗", "?", "×"};
   return kMarks[static_cast<std::size_t>(state)];
 }
 
-std::string_view goal_word(GoalState state) {
+std::string_view goal_word(CellState state) {
   constexpr std::array<std::string_view, 5> kWords = {"met", "not overloaded", "missed",
                                                       "undecided", "overloaded"};
   return kWords[static_cast<std::size_t>(state)];

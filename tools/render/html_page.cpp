@@ -3,10 +3,8 @@
 #include <cmath>
 #include <map>
 
-#include "base/check.h"
 #include "base/scalar_parse.h"
 #include "tools/render/numbers.h"
-#include "tools/render/render.h"
 #include "tools/render/svg_chart.h"
 #include "tools/results/text_table.h"
 
@@ -14,12 +12,43 @@ namespace routesim::tools {
 
 namespace {
 
+constexpr std::string_view kBlockOpen = "<script type=\"application/json\" id=\"routesim-data\">";
+constexpr std::string_view kBlockClose = "</script>";
+
+/// JSON on one line: without the white space between its values.
+std::string without_space(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (!quoted && (c == ' ' || c == '\n')) continue;
+    out += c;
+    if (c == '"') quoted = !quoted;
+    if (c == '\\' && i + 1 < json.size()) out += json[++i];
+  }
+  return out;
+}
+
+/// Text that may stand in a <script> element: no `</` and no `<!--`.
+std::string script_safe(const std::string& text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
 std::string title_of(const PageData& data) {
   std::string title;
   for (const PageRun& run : data.runs) title += (title.empty() ? "" : ", ") + run.scenario;
   for (const PageSweep& sweep : data.sweeps) title += (title.empty() ? "" : ", ") + sweep.name;
   for (const PagePlan& plan : data.plans) title += (title.empty() ? "" : ", ") + plan.name;
-  if (title.empty() && !data.comparisons.empty()) title = "before and after";
+  if (title.empty() && !data.bodies.empty()) title = data.bodies.front().title;
   if (title.empty() && !data.tunings.empty()) title = "the best configuration";
   if (title.empty() && !data.validations.empty()) title = "simulated beside measured";
   return title.empty() ? "routesim" : title + " · routesim";
@@ -94,6 +123,24 @@ std::string with_contents(const std::string& body, bool several) {
 
 }  // namespace
 
+const Datum* StageView::find(std::string_view key) const {
+  const auto found = values.find(key);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+std::optional<std::string> data_block(std::string_view text) {
+  const std::size_t open = text.find(kBlockOpen);
+  if (open == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = open + kBlockOpen.size();
+  const std::size_t end = text.find(kBlockClose, begin);
+  if (end == std::string_view::npos) return std::nullopt;
+  return std::string(text.substr(begin, end - begin));
+}
+
+std::string make_data_block(const std::string& json) {
+  return std::string(kBlockOpen) + script_safe(without_space(json)) + std::string(kBlockClose);
+}
+
 std::string render_page(const PageData& data) {
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -108,13 +155,13 @@ std::string render_page(const PageData& data) {
   out += study_style();
   out += "</style>\n</head>\n<body>\n<main>\n";
   std::string body;
-  for (const PageDocument& d : data.comparisons) body += comparison_sections(d);
+  for (const PageBody& d : data.bodies) body += d.body;
   for (const PageRun& run : data.runs) body += run_sections(run);
   for (const PageSweep& sweep : data.sweeps) body += sweep_sections(sweep);
   for (const PagePlan& plan : data.plans) body += plan_sections(plan);
   for (const PageDocument& d : data.tunings) body += tune_sections(d);
   for (const PageDocument& d : data.validations) body += validation_sections(d);
-  out += with_contents(body, data.comparisons.size() + data.runs.size() + data.sweeps.size() +
+  out += with_contents(body, data.bodies.size() + data.runs.size() + data.sweeps.size() +
                                      data.plans.size() + data.tunings.size() +
                                      data.validations.size() >
                                  1);
@@ -128,15 +175,6 @@ std::string render_page(const PageData& data) {
   out += "</script>\n</body>\n</html>\n";
   return out;
 }
-
-std::string page_of(const std::string& json) {
-  Diagnostics diagnostics;
-  const PageData data = read_results({{.file = "result", .text = json}}, diagnostics);
-  ROUTESIM_CHECK(!diagnostics.has_errors(), "a result does not read back");
-  return render_page(data);
-}
-
-std::string render_html(const Report& report) { return page_of(render_json(report)); }
 
 std::string open_table(std::size_t columns, bool words) {
   constexpr std::size_t kManyColumns = 7;

@@ -18,17 +18,10 @@ namespace routesim::tools {
 /// file too.
 std::string render_page(const PageData& data);
 
-/// The page of one result of this program, as its JSON (JSON lines of a sweep).
-std::string page_of(const std::string& json);
-
-/// The page of one run: that of its JSON result.
-std::string render_html(const Report& report);
-
 /// The sections of one result: what render_page() puts between head and foot.
 std::string run_sections(const PageRun& run);
 std::string sweep_sections(const PageSweep& sweep);
 std::string plan_sections(const PagePlan& plan);
-std::string comparison_sections(const PageDocument& document);
 std::string tune_sections(const PageDocument& document);
 std::string validation_sections(const PageDocument& document);
 

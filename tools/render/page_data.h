@@ -180,9 +180,14 @@ struct PageDocument {
   std::string path;  ///< Where it stands in the data block.
 };
 
+/// A result whose study made its body.
+struct PageBody {
+  std::string title, body;
+};
+
 /// Everything one page shows.
 struct PageData {
-  std::vector<PageDocument> comparisons;  ///< Of `routesim compare`.
+  std::vector<PageBody> bodies;  ///< Of `routesim compare`.
   std::vector<PageRun> runs;
   std::vector<PageSweep> sweeps;
   std::vector<PagePlan> plans;
@@ -191,21 +196,11 @@ struct PageData {
   std::string block;  ///< The data block: compact JSON, safe inside a <script> element.
 };
 
-/// One result file's text.
-struct ResultText {
-  std::string file;
-  std::string text;
-};
-
-/// Reads results: JSON of `run`, `plan`, `tune`, `compare` or `validate`, JSON lines of `sweep`, or
-/// a page made from them. Anything else is an error at its file. `goals` replace those of the
-/// sweeps among them; a goal that cannot be read, or on a metric that its sweep does not have, is
-/// an error.
-PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
-                      const std::vector<std::string>& goals = {});
-
 /// The data block of a page, or nothing when `text` is no page of ours.
 std::optional<std::string> data_block(std::string_view text);
+
+/// `json` as the element that is a page's data block.
+std::string make_data_block(const std::string& json);
 
 /// The result of `routesim run`, which stands at `path` in the data block.
 PageRun page_run(const RunRecord& record, const std::string& path);

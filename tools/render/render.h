@@ -63,5 +63,6 @@ std::string replications_csv(const ResultSet& set);
 
 /// "seeds 1 to 5", "seed 7".
 std::string seeds_text(const ResultSet& set);
+std::string seeds_text(const std::vector<std::uint64_t>& seeds);
 
 }  // namespace routesim::tools

@@ -128,12 +128,6 @@ std::string whole_run_table(const ResultSet& set) {
   return table.str();
 }
 
-std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
-  if (seeds.empty()) return "no seed";
-  if (seeds.size() == 1) return "seed " + std::to_string(seeds.front());
-  return "seeds " + std::to_string(seeds.front()) + " to " + std::to_string(seeds.back());
-}
-
 /// Which variants are overloaded, and what is not judged for that.
 std::string overload_text(const ResultSet& set) {
   std::string out;
@@ -166,6 +160,12 @@ std::string pairing_text(const ResultSet& set) {
 }
 
 }  // namespace
+
+std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
+  if (seeds.empty()) return "no seed";
+  if (seeds.size() == 1) return "seed " + std::to_string(seeds.front());
+  return "seeds " + std::to_string(seeds.front()) + " to " + std::to_string(seeds.back());
+}
 
 std::string seeds_text(const ResultSet& set) {
   const auto differs = [&set](const VariantValues& v) {

@@ -127,17 +127,17 @@ void SweepGoals::make_panels(const std::vector<PageAxis>& all) {
   }
 }
 
-GoalState SweepGoals::state_of(const PageSweep::Row& row) const {
-  if (row.overloaded) return GoalState::kOverloaded;
-  GoalState state = goals_.empty() ? GoalState::kNoGoals : GoalState::kMet;
+CellState SweepGoals::state_of(const PageSweep::Row& row) const {
+  if (row.overloaded) return CellState::kOverloaded;
+  CellState state = goals_.empty() ? CellState::kNoGoals : CellState::kMet;
   for (const MetricGoal& goal : goals_) {
     const auto found = row.values.find(goal.metric.text);
-    if (found == row.values.end()) return GoalState::kMissed;
+    if (found == row.values.end()) return CellState::kMissed;
     const Datum& d = found->second;
     const bool low = goal.holds(d.low.value_or(d.value));
     const bool high = goal.holds(d.high.value_or(d.value));
-    if (!low && !high) return GoalState::kMissed;
-    if (low != high) state = GoalState::kOpen;
+    if (!low && !high) return CellState::kMissed;
+    if (low != high) state = CellState::kOpen;
   }
   return state;
 }

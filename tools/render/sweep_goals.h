@@ -46,7 +46,7 @@ class SweepGoals {
   const PageAxis* rate() const { return find(kRateWords); }
   const PageAxis* fleet() const { return find(kFleetWords); }
 
-  GoalState state_of(const PageSweep::Row& row) const;
+  CellState state_of(const PageSweep::Row& row) const;
   /// The row of a variant at these values of drawn(); null when it was not run.
   const PageSweep::Row* row_at(const SweepPanel& panel, const std::string& variant,
                                const std::vector<std::string>& values) const;

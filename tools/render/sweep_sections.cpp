@@ -167,7 +167,7 @@ std::string verdict_section(const PageSweep& sweep, const SweepGoals& goals) {
     out +=
         "<li>No goal was given: <code>goals:</code> in the sweep file, or <code>routesim report "
         "--goal 'ttft_ms.p90&lt;500'</code>, draws where it is met.</li>";
-  std::map<GoalState, std::size_t> states;
+  std::map<CellState, std::size_t> states;
   for (const PageSweep::Row& row : sweep.rows) ++states[goals.state_of(row)];
   std::string counts;
   for (const auto& [state, n] : states)
@@ -306,7 +306,7 @@ std::string bars(const PageSweep& sweep, const SweepGoals& goals, const SweepPan
   for (const std::string& value : d.values) {
     const PageSweep::Row* row = goals.row_at(panel, variant, {value});
     if (row == nullptr || !row->values.contains(metric)) continue;
-    const GoalState state = goals.state_of(*row);
+    const CellState state = goals.state_of(*row);
     chart.bars.push_back({.name = value + " " + std::string(goal_mark(state)),
                           .value = in_base_unit(row->values.at(metric), view).value,
                           .colour = holds(state) ? std::size_t{0} : kColours - 1});
@@ -416,7 +416,7 @@ std::string rows_table(const PageSweep& sweep, const SweepGoals& goals) {
   for (const PageSweep::Row& row : sweep.rows) {
     out += "<tr><td>" + html(row.variant) + "</td>";
     for (const std::string& value : row.cell) out += "<td>" + html(value) + "</td>";
-    const GoalState state = goals.state_of(row);
+    const CellState state = goals.state_of(row);
     out += "<td>" + std::string(goal_mark(state)) + " " + std::string(goal_word(state)) + "</td>";
     for (const std::string& metric : sweep.metrics) {
       const auto found = row.values.find(metric);

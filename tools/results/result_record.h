@@ -292,6 +292,7 @@ struct RunRecord {
 void describe(Describer& d, LifecycleRecord& r);
 void describe(Describer& d, StageRecord& r);
 void describe(Describer& d, VariantRecord& r);
+void describe(Describer& d, ReplicationsRecord::Percent& r);
 void describe(Describer& d, ReplicationsRecord& r);
 void describe(Describer& d, Judgement& j);
 void describe(Describer& d, VerdictRecord& r);

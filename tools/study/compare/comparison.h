@@ -43,10 +43,4 @@ Comparison compare_results(const ResultFile& base, const ResultFile& changed,
 /// in files beside the scenario, how far to trust the sides.
 std::vector<std::string> remarks_of(const Comparison& c);
 
-/// For people: gates first, then a table of differences per pair.
-std::string render_comparison_text(const Comparison& c);
-std::string render_comparison_markdown(const Comparison& c);
-/// Every metric of every stage, and the gates.
-std::string render_comparison_json(const Comparison& c);
-
 }  // namespace routesim::tools

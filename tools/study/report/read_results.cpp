@@ -1,4 +1,4 @@
-#include "tools/render/page_data.h"
+#include "tools/study/report/read_results.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,23 +6,19 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/check.h"
 #include "base/tree_reader.h"
+#include "tools/render/html_page.h"
+#include "tools/render/render.h"
 #include "tools/results/metric_goal.h"
 #include "tools/results/result_record.h"
+#include "tools/study/compare/comparison_record.h"
 
 namespace routesim::tools {
 
 using Json = nlohmann::ordered_json;
 
-const Datum* StageView::find(std::string_view key) const {
-  const auto found = values.find(key);
-  return found == values.end() ? nullptr : &found->second;
-}
-
 namespace {
-
-constexpr std::string_view kBlockOpen = "<script type=\"application/json\" id=\"routesim-data\">";
-constexpr std::string_view kBlockClose = "</script>";
 
 /// JSON lines, one object each; discarded when a line is not one.
 Json parse_lines(const std::string& text) {
@@ -108,19 +104,6 @@ ConfigNode::Ptr tree_of(const Json& value, const SourceLocation& where) {
                           : ConfigNode::make_map(std::move(members), where);
 }
 
-/// Text that may stand in a <script> element: no `</` and no `<!--`.
-std::string script_safe(const std::string& text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    if (c == '<')
-      out += "\\u003c";
-    else
-      out += c;
-  }
-  return out;
-}
-
 /// The place where `text` stands in quotes behind "goals"; the start of the file when it does not.
 SourceLocation goal_place(const ResultText& result, const std::string& text) {
   const std::size_t at = result.text.find('"' + text + '"', result.text.find("\"goals\""));
@@ -154,19 +137,11 @@ void check_goals(const Json& sweep, bool is_given, const ResultText& result,
 
 }  // namespace
 
-std::optional<std::string> data_block(std::string_view text) {
-  const std::size_t open = text.find(kBlockOpen);
-  if (open == std::string_view::npos) return std::nullopt;
-  const std::size_t begin = open + kBlockOpen.size();
-  const std::size_t end = text.find(kBlockClose, begin);
-  if (end == std::string_view::npos) return std::nullopt;
-  return std::string(text.substr(begin, end - begin));
-}
-
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
                       const std::vector<std::string>& goals) {
   Json all = Json::array();
-  std::map<std::size_t, RunRecord> records;  // Of the runs among them.
+  std::map<std::size_t, RunRecord> runs;
+  std::map<std::size_t, ComparisonRecord> comparisons;
   for (const ResultText& result : results) {
     Json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
@@ -188,7 +163,9 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
       if (kind_of(part) == Kind::kUnknown)
         faults.error(where, "", "is JSON, but not a result of routesim", hint);
       else if (kind_of(part) == Kind::kRun)
-        records[all.size()] = read_run_record(*tree_of(part, where), faults);
+        runs[all.size()] = read_run_record(*tree_of(part, where), faults);
+      else if (kind_of(part) == Kind::kComparison)
+        comparisons[all.size()] = read_comparison_record(*tree_of(part, where), faults);
       if (!faults.has_errors()) all.push_back(std::move(part));
       append(diagnostics, faults);
     }
@@ -197,19 +174,37 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string path = all.size() == 1 ? "" : "/results/" + std::to_string(i);
     const Kind kind = kind_of(all[i]);
-    if (kind == Kind::kRun) data.runs.push_back(page_run(records.at(i), path));
+    if (kind == Kind::kRun) data.runs.push_back(page_run(runs.at(i), path));
     if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
-    if (kind == Kind::kComparison) data.comparisons.push_back({all[i].dump(), path});
+    if (kind == Kind::kComparison)
+      data.bodies.push_back(page_body_of(comparison_document(comparisons.at(i), path)));
     if (kind == Kind::kTuning) data.tunings.push_back({all[i].dump(), path});
     if (kind == Kind::kValidation) data.validations.push_back({all[i].dump(), path});
     if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
   }
   const Json block = all.size() == 1 ? all[0] : Json{{"results", all}};
   // The text came from files: what is not UTF-8 is replaced, not refused.
-  data.block = std::string(kBlockOpen) +
-               script_safe(block.dump(-1, ' ', false, Json::error_handler_t::replace)) +
-               std::string(kBlockClose);
+  data.block = make_data_block(block.dump(-1, ' ', false, Json::error_handler_t::replace));
   return data;
+}
+
+std::string render_html(const Report& report) {
+  RunRecord record = run_record(report);
+  for (VariantRecord& variant : record.variants)
+    if (const Json resolved = Json::parse(variant.resolved.path, nullptr, false);
+        resolved.is_object())
+      variant.resolved.root = tree_of(resolved, {});
+  PageData data;
+  data.runs.push_back(page_run(record, ""));
+  data.block = make_data_block(render_json(report));
+  return render_page(data);
+}
+
+std::string page_of(const std::string& json) {
+  Diagnostics diagnostics;
+  const PageData data = read_results({{.file = "result", .text = json}}, diagnostics);
+  ROUTESIM_CHECK(!diagnostics.has_errors(), "a result does not read back");
+  return render_page(data);
 }
 
 }  // namespace routesim::tools
