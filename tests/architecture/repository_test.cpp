@@ -104,6 +104,63 @@ TEST(Repository, FoldersHoldFewFiles) {
   expect_only(crowded, {"policies/balancers", "tools/cli", "tools/ingest", "tools/render"});
 }
 
+/// Adds the words of `text` to `words`.
+void add_words(std::string_view text, std::set<std::string, std::less<>>& words) {
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t end = i;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end > i) words.emplace(text.substr(i, end - i));
+    i = std::max(end, i + 1);
+  }
+}
+
+/// The words of names in backticks of a README, outside blocks of code: `sim/engine`, `Replica`,
+/// `prefix_index.h`, `a::b()`. Other texts in backticks are commands, values and keys.
+std::set<std::string, std::less<>> named_words(const SourceFile& readme) {
+  std::set<std::string, std::less<>> words;
+  bool block = false;
+  for (const std::string& line : lines_of(readme.text)) {
+    if (line.starts_with("```")) block = !block;
+    for (std::size_t open = block ? line.npos : line.find('`'); open != line.npos;
+         open = line.find('`', open + 1)) {
+      const std::size_t close = line.find('`', open + 1);
+      if (close == line.npos) break;
+      const std::string name = line.substr(open + 1, close - open - 1);
+      open = close;
+      const bool plain = std::ranges::all_of(
+          name, [](char c) { return is_word(c) || c == '/' || c == ':' || c == '.' || c == '('; });
+      const bool placeholder = name.find("NAME") != name.npos;
+      if (plain && !placeholder && name.find(": ") == name.npos) add_words(name, words);
+    }
+  }
+  return words;
+}
+
+// What is renamed or removed must not live on in a README.
+TEST(Repository, NamesInReadmesExist) {
+  std::set<std::string, std::less<>> words;
+  for (const SourceFile& file : repository()) {
+    add_words(file.path, words);
+    if (!file.path.ends_with(".md") && !file.path.starts_with("tests/architecture"))
+      add_words(file.text, words);
+  }
+  std::set<std::string> unknown;
+  for (const SourceFile& file : repository())
+    if (file.path.ends_with("README.md"))
+      for (const std::string& word : named_words(file))
+        if (!words.contains(word)) unknown.insert(file.path + ": " + word);
+  // Names of other projects, which these pages cite.
+  expect_only(unknown,
+              {"models/README.md: block_m", "models/README.md: oracle",
+               "scenarios/README.md: _maximum_throughput", "scenarios/README.md: deepseek_r1_671b_",
+               "scenarios/README.md: default_args", "scenarios/README.md: inferencex_absolutes",
+               "sim/prediction/README.md: requestcontrol_hooks",
+               "sim/prediction/README.md: _create_default_model",
+               "tests/workloads/data/replay/README.md: _reconstruct_raw_calls",
+               "tests/workloads/data/replay/README.md: build_graph",
+               "tests/workloads/data/replay/README.md: build_raw_calls"});
+}
+
 TEST(Repository, ClassesLiveInFewFiles) {
   std::set<std::string> found;
   for (const auto& [name, files] : files_of_classes(repository()))
