@@ -45,6 +45,7 @@ std::vector<Direction> rooms_of_tools() {
     rows.push_back({folder, study});
     rows.back().may_include.push_back("tools/study/compare");
   }
+  rows.back().may_include.push_back("tools/study/validate");
   return rows;
 }
 

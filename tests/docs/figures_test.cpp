@@ -33,15 +33,15 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-/// The rows below every heading `### title`.
+/// The rows below every bold line `title`.
 std::vector<TableRow> tables(const std::string& title) {
   std::vector<TableRow> rows;
   bool held_out = false, inside = false;
   std::vector<std::string> columns;
   for (const std::string& line : lines_of(read(kRoot / "docs/reference/validation.md"))) {
     if (line == "# Held out") held_out = true;
-    if (line.starts_with("#")) {
-      inside = line == "### " + title;
+    if (line.starts_with("#") || line.starts_with("**")) {
+      inside = line == "**" + title + "**";
       columns.clear();
     }
     if (!inside || !line.starts_with("| ")) continue;

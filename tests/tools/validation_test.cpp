@@ -1,6 +1,4 @@
 // Published numbers beside simulated ones: every error here can be redone by hand.
-#include "tools/study/validate/validation.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,6 +14,7 @@
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/prepare.h"
+#include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools {
 namespace {
@@ -220,7 +219,8 @@ TEST(Validation, WhatIsLeftOutSaysWhatItWouldScore) {
   EXPECT_DOUBLE_EQ(v.left_out[0].mape_with, 37.5);  // 1.5 s for 2 s is 25 % off.
   EXPECT_EQ(v.left_out[1].cells_with, 1U) << "no scored row of this name";
   EXPECT_NEAR(v.left_out[1].would.bias, 100 * (1.9 - 4.2) / 4.2, 1e-9);
-  const std::string text = render_validation_text({v}, true, false);
+  const std::string text =
+      draw(validation_document(validation_record({v}, {}, "1"), false), "markdown");
   EXPECT_NE(
       text.find("| e | rr | ttft | mean | 1 | 50.0 | -50.0 | -50.0 | 8 | 37.5 of 2 | noise |"),
       std::string::npos)

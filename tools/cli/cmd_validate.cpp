@@ -10,13 +10,12 @@
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/results/version.h"
-#include "tools/study/report/read_results.h"
 #include "tools/study/validate/limits.h"
 #include "tools/study/validate/trust_table.h"
 #include "tools/study/validate/validation.h"
+#include "tools/study/validate/validation_record.h"
 #include "tools/study/validate/validation_run.h"
 
 namespace routesim::tools {
@@ -81,16 +80,18 @@ ValidateSettings read_validate_settings(Options& options) {
 
 std::string render(const std::vector<ScenarioValidation>& all, const ValidateSettings& settings,
                    const std::vector<RowLimit>& limits, const std::string& format) {
-  const bool markdown = format == "markdown";
   if (settings.trust) {
     const std::vector<TrustError> errors = trust_table(all);
-    return format == "csv" ? render_trust_csv(errors) : render_trust_text(errors, markdown);
+    return format == "csv" ? render_trust_csv(errors)
+                           : render_trust_text(errors, format == "markdown");
   }
-  if (format == "json") return render_validation_json(all, limits, version());
-  if (format == "html") return page_of(render_validation_json(all, limits, version()));
-  if (format == "csv") return render_validation_csv(all);
+  if (format == "csv") return validation_csv(all);
   if (format == "limits") return render_limits_csv(all);
-  return render_validation_text(all, markdown, !settings.summary);
+  ValidationRecord record = validation_record(all, limits, version());
+  if (format == "json") return validation_json(record);
+  const StudyDocument document = validation_document(record, !settings.summary);
+  return format == "html" ? document_page(document, validation_json(record))
+                          : draw(document, format);
 }
 
 /// Says which limits do not hold. Both kinds of findings are told, whatever the exit code.

@@ -16,7 +16,7 @@ constexpr std::size_t kLongest = 500;  ///< Characters of a text that may come f
 
 std::string plain(const Sentence& sentence) {
   std::string out;
-  for (const Words& words : sentence) out += words.text;
+  for (const Phrase& words : sentence) out += words.text;
   return out;
 }
 
@@ -47,7 +47,7 @@ std::string render_text(const StudyDocument& document) {
   for (const auto& [name, text] : document.facts)
     out +=
         name + ":" + std::string(widest - name.size() + 1, ' ') + printable(text, kLongest) + "\n";
-  const Verdict& verdict = document.verdict;
+  const StudyVerdict& verdict = document.verdict;
   if (!verdict.headline.empty()) out += "\n" + printable(verdict.headline, kLongest) + "\n";
   for (const Sentence& point : verdict.points)
     out += "  " + printable(plain(point), kLongest) + "\n";
@@ -89,12 +89,12 @@ std::string markdown_of(const Table& table) {
 }
 
 std::string render_markdown(const StudyDocument& document) {
-  std::string out = "### " + markdown_cell(document.title) + "\n\n";
-  const Verdict& verdict = document.verdict;
+  std::string out = "## " + markdown_cell(document.title) + "\n\n";
+  const StudyVerdict& verdict = document.verdict;
   if (!verdict.headline.empty()) out += "**" + markdown_cell(verdict.headline) + "**\n\n";
   for (const Sentence& point : verdict.points) {
     out += "- ";
-    for (const Words& words : point)
+    for (const Phrase& words : point)
       out += words.strong ? "**" + markdown_cell(words.text) + "**" : markdown_cell(words.text);
     out += "\n";
   }
@@ -104,7 +104,7 @@ std::string render_markdown(const StudyDocument& document) {
   for (const Block& block : document.blocks) {
     if (block.outputs == For::kPages) continue;
     if (const auto* heading = std::get_if<Heading>(&block.content))
-      out += "#### " + markdown_cell(heading->text) + "\n\n";
+      out += "### " + markdown_cell(heading->text) + "\n\n";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
       out += markdown_cell(paragraph->text) + "\n\n";
     if (const auto* table = std::get_if<Table>(&block.content)) out += markdown_of(*table);
@@ -172,7 +172,7 @@ std::string page_of_blocks(const std::vector<Block>& blocks) {
   return out;
 }
 
-std::string page_of_verdict(const Verdict& verdict) {
+std::string page_of_verdict(const StudyVerdict& verdict) {
   std::string out = "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">" +
                     html(verdict.headline) + "</p>";
   if (!verdict.judgements.empty()) out += "<ul class=\"expect\">";
@@ -187,7 +187,7 @@ std::string page_of_verdict(const Verdict& verdict) {
   out += "<ul>";
   for (const Sentence& point : verdict.points) {
     out += "<li>";
-    for (const Words& words : point) {
+    for (const Phrase& words : point) {
       const std::string tag = words.strong ? "b" : words.tone != Tone::kPlain ? "span" : "";
       if (!tag.empty())
         out += "<" + tag +
@@ -225,7 +225,7 @@ std::string document_page(const StudyDocument& document, const std::string& json
 }
 
 std::string draw(const StudyDocument& document, std::string_view format) {
-  const Verdict& verdict = document.verdict;
+  const StudyVerdict& verdict = document.verdict;
   if (format == "markdown") return render_markdown(document);
   if (format == "junit") return render_junit(document.name, verdict.judgements, verdict.remarks);
   if (format == "github") return render_github(document.name, verdict.judgements, verdict.remarks);

@@ -22,13 +22,13 @@ namespace routesim::tools {
 
 enum class Tone { kPlain, kGood, kBad };
 
-/// Words of one tone.
-struct Words {
+/// Some words of one tone.
+struct Phrase {
   std::string text;
   Tone tone = Tone::kPlain;
   bool strong = false;
 };
-using Sentence = std::vector<Words>;
+using Sentence = std::vector<Phrase>;
 
 struct Cell {
   std::string text;                  ///< For every output; pages prefer `number`.
@@ -74,7 +74,7 @@ struct Block {
 };
 
 /// The answer, in front of everything else.
-struct Verdict {
+struct StudyVerdict {
   std::string headline;
   std::vector<Judgement> judgements = {};
   std::vector<Sentence> points = {};
@@ -86,7 +86,7 @@ struct StudyDocument {
   std::string name;    ///< Of the suite of JUnit XML: `compare ladder`.
   std::string kicker;  ///< Above the title of a page.
   std::string title;
-  Verdict verdict;
+  StudyVerdict verdict;
   std::vector<std::pair<std::string, std::string>> facts;  ///< The files and versions behind it.
   std::vector<Block> blocks;
 };

@@ -50,7 +50,6 @@ std::string title_of(const PageData& data) {
   for (const PagePlan& plan : data.plans) title += (title.empty() ? "" : ", ") + plan.name;
   if (title.empty() && !data.bodies.empty()) title = data.bodies.front().title;
   if (title.empty() && !data.tunings.empty()) title = "the best configuration";
-  if (title.empty() && !data.validations.empty()) title = "simulated beside measured";
   return title.empty() ? "routesim" : title + " · routesim";
 }
 
@@ -160,10 +159,8 @@ std::string render_page(const PageData& data) {
   for (const PageSweep& sweep : data.sweeps) body += sweep_sections(sweep);
   for (const PagePlan& plan : data.plans) body += plan_sections(plan);
   for (const PageDocument& d : data.tunings) body += tune_sections(d);
-  for (const PageDocument& d : data.validations) body += validation_sections(d);
   out += with_contents(body, data.bodies.size() + data.runs.size() + data.sweeps.size() +
-                                     data.plans.size() + data.tunings.size() +
-                                     data.validations.size() >
+                                     data.plans.size() + data.tunings.size() >
                                  1);
   out +=
       "<footer>Made by routesim. This page is also a result file: <code>routesim report</code> "

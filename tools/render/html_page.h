@@ -23,7 +23,6 @@ std::string run_sections(const PageRun& run);
 std::string sweep_sections(const PageSweep& sweep);
 std::string plan_sections(const PagePlan& plan);
 std::string tune_sections(const PageDocument& document);
-std::string validation_sections(const PageDocument& document);
 
 /// Style sheet, and the script that reads, zooms, sorts and downloads.
 std::string_view page_style();

@@ -187,12 +187,11 @@ struct PageBody {
 
 /// Everything one page shows.
 struct PageData {
-  std::vector<PageBody> bodies;  ///< Of `routesim compare`.
+  std::vector<PageBody> bodies;  ///< Of `routesim compare` and `routesim validate`.
   std::vector<PageRun> runs;
   std::vector<PageSweep> sweeps;
   std::vector<PagePlan> plans;
-  std::vector<PageDocument> tunings;      ///< Of `routesim tune`.
-  std::vector<PageDocument> validations;  ///< Of `routesim validate`.
+  std::vector<PageDocument> tunings;  ///< Of `routesim tune`.
   std::string block;  ///< The data block: compact JSON, safe inside a <script> element.
 };
 

@@ -121,8 +121,8 @@ class NextSteps {
     for (const double factor : {one, other}) {
       const double value = factor * std::strtod(rate.c_str(), nullptr);
       const double digits = std::pow(10, std::max(0.0, 2 - std::floor(std::log10(value))));
-      text += (text.empty() ? "" : ",") + number_text(std::round(value * digits) / digits) +
-              (rate.ends_with('x') ? "x" : "");
+      text.append(text.empty() ? "" : ",").append(number_text(std::round(value * digits) / digits));
+      if (rate.ends_with('x')) text += 'x';
     }
     return text;
   }

@@ -68,7 +68,7 @@ std::string step_text(const Step& step) {
 
 std::string render_verdict(const Verdict& verdict, bool colour) {
   const auto heading = [colour](const char* text) {
-    return "\n" + painted(text, Paint::kBold, colour) + "\n";
+    return std::string("\n").append(painted(text, Paint::kBold, colour)).append("\n");
   };
   std::string out = heading("Verdict");
   for (const std::string& failed : verdict.failed)

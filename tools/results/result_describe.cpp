@@ -3,11 +3,15 @@
 #include <cmath>
 #include <string>
 
+#include "tools/results/described_fields.h"
 #include "tools/results/result_record.h"
 
 namespace routesim {
 
 namespace {
+
+using tools::derived;
+using tools::nullable;
 
 constexpr std::string_view kPreemptions =
     "Requests thrown out of a batch for lack of KV blocks; each counts every time.";
@@ -15,9 +19,6 @@ constexpr std::string_view kOverloaded =
     "The queue grows until the stage ends, so latencies depend on how long it lasts.";
 constexpr std::string_view kByMetric =
     "By name with unit and statistic, such as ttft_ms.p99. Null where the stage has no such value.";
-
-/// A key whose value follows from others: written, and not taken back.
-void derived(Describer& d, const Field& f, double v) { field(d, f, v); }
 
 /// A derived value, or part, that only some objects have.
 template <class T>
@@ -30,13 +31,6 @@ void seconds(Describer& d, const Field& f, Duration& v) {
   double s = v.to_seconds();
   field(d, f, s);
   v = std::isnan(s) ? Duration::zero() : Duration::from_seconds(s);
-}
-
-/// A key that is null where there is no value.
-constexpr Field nullable(std::string_view name, std::string_view doc) {
-  Field f{.name = name, .doc = doc};
-  f.null = true;
-  return f;
 }
 
 /// A list of numbers on one line of the file.

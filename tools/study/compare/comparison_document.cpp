@@ -188,11 +188,11 @@ Sentence point(const Pair& pair) {
   return sentence;
 }
 
-Verdict verdict_of(const ComparisonRecord& record) {
-  Verdict verdict{.headline = headline(record.pairs),
-                  .judgements = record.gates,
-                  .points = {},
-                  .remarks = record.remarks};
+StudyVerdict verdict_of(const ComparisonRecord& record) {
+  StudyVerdict verdict{.headline = headline(record.pairs),
+                       .judgements = record.gates,
+                       .points = {},
+                       .remarks = record.remarks};
   for (const Pair& pair : record.pairs) verdict.points.push_back(point(pair));
   std::vector<std::string> measures;
   for (const char* name : kJudged) measures.push_back(metric_view(name).title);

@@ -3,17 +3,12 @@
 #include <algorithm>
 
 #include "base/tree_reader.h"
+#include "tools/results/described_fields.h"
 #include "tools/results/described_json.h"
 
 namespace routesim::tools {
 
 namespace {
-
-constexpr Field nullable(std::string_view name, std::string_view doc) {
-  Field f{.name = name, .doc = doc};
-  f.null = true;
-  return f;
-}
 
 ComparisonRecord::File file_record(const ResultFile& file) {
   ComparisonRecord::File out{.path = file.path,

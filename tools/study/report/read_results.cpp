@@ -13,6 +13,7 @@
 #include "tools/results/metric_goal.h"
 #include "tools/results/result_record.h"
 #include "tools/study/compare/comparison_record.h"
+#include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools {
 
@@ -142,6 +143,7 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
   Json all = Json::array();
   std::map<std::size_t, RunRecord> runs;
   std::map<std::size_t, ComparisonRecord> comparisons;
+  std::map<std::size_t, ValidationRecord> validations;
   for (const ResultText& result : results) {
     Json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
@@ -166,6 +168,8 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
         runs[all.size()] = read_run_record(*tree_of(part, where), faults);
       else if (kind_of(part) == Kind::kComparison)
         comparisons[all.size()] = read_comparison_record(*tree_of(part, where), faults);
+      else if (kind_of(part) == Kind::kValidation)
+        validations[all.size()] = read_validation_record(*tree_of(part, where), faults);
       if (!faults.has_errors()) all.push_back(std::move(part));
       append(diagnostics, faults);
     }
@@ -179,7 +183,8 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     if (kind == Kind::kComparison)
       data.bodies.push_back(page_body_of(comparison_document(comparisons.at(i), path)));
     if (kind == Kind::kTuning) data.tunings.push_back({all[i].dump(), path});
-    if (kind == Kind::kValidation) data.validations.push_back({all[i].dump(), path});
+    if (kind == Kind::kValidation)
+      data.bodies.push_back(page_body_of(validation_document(validations.at(i), true, path)));
     if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
   }
   const Json block = all.size() == 1 ? all[0] : Json{{"results", all}};

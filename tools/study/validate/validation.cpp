@@ -43,18 +43,6 @@ std::optional<std::pair<std::string, std::string>> compared_policies(const std::
 
 }  // namespace
 
-std::string_view cell_status_name(CellStatus status) {
-  switch (status) {
-    case CellStatus::kScored:
-      return "scored";
-    case CellStatus::kShown:
-      return "not scored";
-    case CellStatus::kNotSimulated:
-      break;
-  }
-  return "not simulated";
-}
-
 std::vector<UnscoredRule> parse_unscored_csv(const std::string& text, const std::string& file,
                                              Diagnostics& diagnostics) {
   constexpr std::string_view kHeader = "experiment,policy,stage,metric,statistic,reason";

@@ -2,11 +2,14 @@
 // means, how far the simulation is off, and how far the difference between two policies is off.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/describe.h"
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
 #include "tools/ingest/measured_file.h"
@@ -24,7 +27,6 @@ enum class CellStatus {
   kShown,         ///< Compared, but noise or not comparable: not part of any summary.
   kNotSimulated,  ///< No number of the simulation means the same; the reason says why.
 };
-std::string_view cell_status_name(CellStatus status);
 
 /// A cell that is not scored, with the reason. Every field but the reason may be `*`.
 struct UnscoredRule {
@@ -83,6 +85,7 @@ struct ErrorSummary {
   double worst = 0;  ///< The error of largest size, %, and its stage.
   std::string worst_stage;
   double seed_deviation = 0;  ///< Mean over cells of the deviation between seeds, % of measured.
+  std::optional<double> limit{};  ///< Of `mape`, where --limits has one.
 };
 
 /// The error that unscored numbers would have, per row and reason. Repeated numbers and numbers
@@ -210,17 +213,10 @@ class ValidationBook {
   std::vector<models::Trust> trust_;             ///< Per variant.
 };
 
-/// For people: every cell unless `cells` is false, then the error summaries. `markdown` writes pipe
-/// tables.
-std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown,
-                                   bool cells = true);
-
-/// One JSON object with the same content, the errors by class and, beside each error, its limit
-/// among `limits`.
-std::string render_validation_json(const std::vector<ScenarioValidation>& all,
-                                   const std::vector<RowLimit>& limits, const std::string& version);
-
-/// Tidy CSV, one published number per row.
-std::string render_validation_csv(const std::vector<ScenarioValidation>& all);
-
 }  // namespace routesim::tools
+
+template <>
+struct routesim::EnumNames<routesim::tools::CellStatus> {
+  static constexpr std::array<std::string_view, 3> value = {"scored", "not scored",
+                                                            "not simulated"};
+};
