@@ -5,7 +5,6 @@
 
 #include "workloads/inference_perf/inference_perf_data.h"
 #include "workloads/sessions/python_random.h"
-#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/sessions/replay_client.h"
 #include "workloads/sessions/synthetic_agents.h"
 
@@ -53,16 +52,6 @@ const SessionReplay* session_replay(const Config& c) {
   return nullptr;
 }
 
-std::unique_ptr<ReplayReader> session_reader(const Workload& workload) {
-  if (!workload.config) return nullptr;
-  const Data& data = workload.config->data;
-  if (data.type == DataType::kOtelTraceReplay && data.otel_trace_replay)
-    return make_otel_reader(*data.otel_trace_replay);
-  if (data.type == DataType::kWekaTraceReplay && data.weka_trace_replay)
-    return make_weka_reader(*data.weka_trace_replay);
-  return nullptr;
-}
-
 void check_session_stage(const Stage& s, std::size_t i, Diagnostics& out) {
   const auto refuse = [&](bool given, const char* key) {
     if (given) out.error({}, stage_key(i, key), "has no place in load type trace_session_replay");
@@ -105,19 +94,18 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
   const SessionReplay& replay = *session_replay(c);
   const std::string key = "data." + std::string(enum_name(c.data.type));
   const bool synthetic = c.data.type == DataType::kSyntheticAgentic;
-  const std::shared_ptr<const ReplayCorpus> corpus =
+  const std::shared_ptr<const Sessions> sessions =
       synthetic ? synthetic_sessions(*c.data.synthetic_agentic, options.seed, key + ".", out)
                 : inputs.sessions;
-  if (synthetic && corpus == nullptr) return nullptr;
-  if (corpus == nullptr || corpus->sessions.empty()) {
+  if (synthetic && sessions == nullptr) return nullptr;
+  if (sessions == nullptr || sessions->empty()) {
     out.error(
         {}, key,
         synthetic ? "makes no session: no turn was drawn" : "no session to replay is in the files");
     return nullptr;
   }
-  const std::vector<ReplaySession>& sessions = corpus->sessions;
   std::vector<ReplaySlot> slots = slots_of(
-      replay, sessions.size(),
+      replay, sessions->size(),
       synthetic
           ? std::nullopt
           : std::optional(c.load.base_seed.value_or(static_cast<std::int64_t>(options.seed))));
@@ -147,11 +135,11 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
                   "set " + more);
     for (std::int64_t s = 0; s < stage.sessions; ++s)
       stage.info.requests +=
-          static_cast<std::int64_t>(sessions[slots[next++].session].calls.size());
+          static_cast<std::int64_t>((*sessions)[slots[next++].session].calls.size());
     if (stage.limit != Duration::max()) stage.info.requests = -1;
     stages.push_back(std::move(stage));
   }
-  return std::make_unique<ReplayClient>(corpus, std::move(slots), std::move(stages), client,
+  return std::make_unique<ReplayClient>(sessions, std::move(slots), std::move(stages), client,
                                         options);
 }
 
