@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tests/workloads/drive.h"
+#include "tests/workloads/memory_readers.h"
 #include "workloads/conversations/conversation_data.h"
 
 namespace routesim::workloads {
@@ -91,7 +92,7 @@ TEST(MultiRoundQa, ShareGptUsersAskTheirOwnQuestions) {
   config.answer_len = 404;
   Diagnostics found;
   LoadInputs inputs;
-  inputs.conversations = [&] { return make_conversation_reader(chats); };
+  inputs.conversations = [&] { return workloads::testing::reader_of(chats); };
   const auto load = make_load_generator(config, {}, inputs, found);
   ASSERT_NE(load, nullptr);
   std::map<std::uint64_t, std::vector<Request>> of;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
+#include "tests/workloads/memory_readers.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -335,7 +336,7 @@ TEST(TraceReplay, TimeScaleLimitAndPermits) {
     records[i].input_tokens = 10;
     records[i].output_tokens = 1;
   }
-  const TraceOpener open = [records] { return make_trace_reader(records); };
+  const TraceOpener open = [records] { return workloads::testing::reader_of(records); };
   Diagnostics found;
   TraceReplayConfig config;
   config.time_scale = 0.5;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
+#include "tests/workloads/memory_readers.h"
 
 namespace routesim::workloads::vllm_bench {
 namespace {
@@ -192,7 +193,7 @@ LoadInputs conversations(const std::vector<std::pair<std::int64_t, std::int64_t>
                              {.human = false, .tokens = output, .text = ++text}};
     items.push_back(conversation);
   }
-  return {.conversations = [items] { return make_conversation_reader(items); }, .trace = {}};
+  return {.conversations = [items] { return workloads::testing::reader_of(items); }, .trace = {}};
 }
 
 TEST(VllmBench, ShareGptFiltersAndOversamples) {

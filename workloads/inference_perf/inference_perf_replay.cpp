@@ -11,10 +11,6 @@
 namespace routesim::workloads::inference_perf {
 namespace {
 
-std::string stage_key(std::size_t i, const char* key) {
-  return "load.stages[" + std::to_string(i) + "]" + (*key == '\0' ? "" : ".") + key;
-}
-
 std::vector<ReplaySlot> slots_of(const SessionReplay& replay, std::size_t sessions,
                                  std::optional<std::int64_t> seed) {
   std::vector<ReplaySlot> slots(sessions);
@@ -54,16 +50,16 @@ const SessionReplay* session_replay(const Config& c) {
 
 void check_session_stage(const Stage& s, std::size_t i, Diagnostics& out) {
   const auto refuse = [&](bool given, const char* key) {
-    if (given) out.error({}, stage_key(i, key), "has no place in load type trace_session_replay");
+    if (given) out.error({}, stage_path(i, key), "has no place in load type trace_session_replay");
   };
   refuse(s.rate.has_value(), "rate");
   refuse(s.num_requests.has_value(), "num_requests");
   refuse(s.concurrency_level.has_value(), "concurrency_level");
   if (!s.concurrent_sessions)
-    out.error({}, stage_key(i, "concurrent_sessions"), "is missing");
+    out.error({}, stage_path(i, "concurrent_sessions"), "is missing");
   else if (s.session_rate && *s.concurrent_sessions > 0 &&
            *s.session_rate > static_cast<double>(*s.concurrent_sessions))
-    out.error({}, stage_key(i, "session_rate"), "exceeds concurrent_sessions",
+    out.error({}, stage_path(i, "session_rate"), "exceeds concurrent_sessions",
               "the tool does not start sessions at a higher rate than there may be at once");
 }
 
@@ -127,10 +123,10 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
     const std::int64_t asked = c.load.stages[i].num_sessions.value_or(left);
     stage.sessions = std::min(asked, left);
     if (left == 0)
-      out.warning({}, stage_key(i, ""), "no session is left for it: the tool skips it",
+      out.warning({}, stage_path(i), "no session is left for it: the tool skips it",
                   "earlier stages took all: set their num_sessions, or " + more);
     else if (asked > left)
-      out.warning({}, stage_key(i, "num_sessions"),
+      out.warning({}, stage_path(i, "num_sessions"),
                   "only " + std::to_string(left) + " left (got " + std::to_string(asked) + ")",
                   "set " + more);
     for (std::int64_t s = 0; s < stage.sessions; ++s)

@@ -72,7 +72,7 @@ SessionPrompts::SessionPrompts(std::shared_ptr<const Sessions> sessions,
       slots_(std::move(slots)),
       mark_(mark),
       seed_(options.seed),
-      template_(options.chat_template) {}
+      frame_(options.chat_template, options.seed) {}
 
 const Session& SessionPrompts::session(std::size_t slot) const {
   return (*sessions_)[slots_[slot].session];
@@ -99,12 +99,12 @@ std::shared_ptr<const Prompt> SessionPrompts::make(std::size_t slot, std::uint32
   const bool has_tools = own.tools.length + own.more_tools.length > 0;
   const bool marked = mark_ || slots_[slot].duplicate;
   PromptBuilder prompt;
-  prompt.append(template_preamble(seed_), template_.preamble_tokens).preamble_is_done();
-  prompt.append(own.tools).append(own.more_tools);
+  frame_.preamble(prompt);
+  prompt.preamble_is_done().append(own.tools).append(own.more_tools);
   std::size_t messages = 0;
   const auto add_message = [&](const PromptPart& part, const SessionCall& from,
                                std::size_t& recorded) {
-    prompt.append(template_header(seed_), template_.message_tokens);
+    frame_.header(prompt);
     if (messages++ == 0 && !has_tools) prompt.preamble_is_done();
     const bool report = part.kind == PromptPart::Kind::kReport;
     if (part.kind == PromptPart::Kind::kRecorded && marked)
@@ -123,7 +123,7 @@ std::shared_ptr<const Prompt> SessionPrompts::make(std::size_t slot, std::uint32
         add_message(part, from, recorded);
     }
   }
-  prompt.append(template_reply(seed_), template_.reply_tokens);
+  frame_.reply(prompt);
   return std::move(prompt).build(ids_.next());
 }
 

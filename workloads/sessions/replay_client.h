@@ -98,7 +98,7 @@ class SessionPrompts {
   std::vector<ReplaySlot> slots_;
   bool mark_;
   std::uint64_t seed_;
-  ChatTemplate template_;
+  ChatFrame frame_;
   PromptIds ids_;
 };
 

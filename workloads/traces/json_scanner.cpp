@@ -300,6 +300,13 @@ bool JsonScanner::skip() {
   return fail("expected a value");
 }
 
+bool JsonScanner::skip_raw(std::string_view line, std::string_view& out) {
+  const auto begin = static_cast<std::size_t>(value_column()) - 1;
+  if (!skip()) return false;
+  out = line.substr(begin, static_cast<std::size_t>(column()) - 1 - begin);
+  return true;
+}
+
 bool JsonScanner::at_end() {
   if (!ok()) return false;
   skip_blanks();

@@ -26,8 +26,7 @@ class LiteLlmReader final : public LineTraceReader {
     row_ = {};
     JsonScanner json(line, line_number());
     columns_of_values = {};
-    (void)json.members([&](const std::string& key) { return read(json, line, key, record); });
-    if (json.ok() && !json.at_end()) json.fail("text behind the object");
+    (void)json.document([&](const std::string& key) { return read(json, line, key, record); });
     if (!json.ok()) return fail(json.error(), {}, json.column());
     if (row_.left_out || (row_.has_output && record.output_tokens == 0)) return Row::kSkip;
     if (!row_.has_time) return fail("`startTime` is missing");
@@ -71,10 +70,8 @@ class LiteLlmReader final : public LineTraceReader {
     if (key == "trace_id") return read_trace_name(json, row_.trace);
     if (key == "messages") return read_text(json, line, row_.messages);
     if (key == "proxy_server_request") return read_body(json, line);
-    const auto begin = static_cast<std::size_t>(column) - 1;
-    if (!json.skip()) return false;
-    const std::string_view value =
-        line.substr(begin, static_cast<std::size_t>(json.column()) - 1 - begin);
+    std::string_view value;
+    if (!json.skip_raw(line, value)) return false;
     if (key == "status") row_.left_out = row_.left_out || value == "\"failure\"";
     // A payload has a truth value, a row of the spend logs its name in Python.
     if (key == "cache_hit") row_.left_out = row_.left_out || value == "true" || value == "\"True\"";

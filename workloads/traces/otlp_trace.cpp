@@ -154,10 +154,9 @@ class OtlpReader final : public SortedTraceReader {
     out.clear();
     const auto kind = json_->peek();
     if (kind == JsonScanner::Kind::kString) return json_->read_string(out);
-    const auto begin = static_cast<std::size_t>(json_->value_column()) - 1;
-    if (!json_->skip()) return false;
-    if (kind == JsonScanner::Kind::kNumber)
-      out = line_.substr(begin, static_cast<std::size_t>(json_->column()) - 1 - begin);
+    std::string_view value;
+    if (!json_->skip_raw(line_, value)) return false;
+    if (kind == JsonScanner::Kind::kNumber) out = value;
     return true;
   }
 

@@ -86,8 +86,16 @@ class JsonScanner {
   bool read_integer(std::int64_t& out);
   /// Reads an array of whole numbers and appends them.
   bool read_integers(std::vector<std::uint64_t>& out);
+  /// Reads an object, behind which nothing may follow, likewise.
+  template <class F>
+  bool document(const F& f) {
+    (void)members(f);
+    return ok() && (at_end() || fail("text behind the object"));
+  }
   /// Skips a value of any kind.
   bool skip();
+  /// Skips a value and returns it as it stands in `line`, the one line that the scanner reads.
+  bool skip_raw(std::string_view line, std::string_view& out);
   /// True when only blanks are left.
   bool at_end();
   bool ok() const { return error_.empty(); }

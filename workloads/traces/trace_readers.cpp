@@ -201,22 +201,6 @@ class CsvReader final : public LineTraceReader {
   int prefix_group_ = -1, prefix_tokens_ = -1;
 };
 
-class MemoryTraceReader final : public TraceReader {
- public:
-  explicit MemoryTraceReader(std::vector<TraceRecord> records) : records_(std::move(records)) {}
-  bool next(TraceRecord& record) override {
-    if (position_ == records_.size()) return false;
-    record = records_[position_++];
-    return true;
-  }
-  const Diagnostics& diagnostics() const override { return diagnostics_; }
-
- private:
-  std::vector<TraceRecord> records_;
-  std::size_t position_ = 0;
-  Diagnostics diagnostics_;
-};
-
 }  // namespace
 
 void describe(Describer& d, CsvColumns& t) {
@@ -300,10 +284,6 @@ std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first
     columns.emplace_back(field, is_model || (meaning != TraceKey::kNone && !is_json_key));
   }
   return columns;
-}
-
-std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records) {
-  return std::make_unique<MemoryTraceReader>(std::move(records));
 }
 
 }  // namespace routesim::workloads

@@ -124,9 +124,6 @@ std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in,
 std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
                                                         const TraceReadOptions& options);
 
-/// Records that stand in memory: tests, and traces made by code.
-std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records);
-
 }  // namespace routesim::workloads
 
 template <>
