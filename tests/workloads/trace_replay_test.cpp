@@ -535,61 +535,6 @@ TEST(TraceReplay, AChatBeginsWithTheMessagesOfTheTurnBefore) {
   EXPECT_EQ(read(chat(user), format(TraceFormat::kJsonl))[0].at, Duration::zero());
 }
 
-/// LiteLLM's published example (tests/logging_callback_tests/gcs_pub_sub_body), less its prices.
-std::string litellm(const std::string& start, const std::string& more) {
-  return R"({"id":"chatcmpl-2299b6a2","call_type":"acompletion","stream":true,"startTime":")" +
-         start + R"(","prompt_tokens":10,"completion_tokens":20,"response":{"choices":[]},)" +
-         R"("session_id":"1234567890","metadata":"{\"a\": 1}")" + more + "}\n";
-}
-
-TEST(TraceReader, LiteLlmPayloadsInAnyOrder) {
-  const std::string text = R"([{"role":"user","content":"Hello, world!"}])";
-  const auto rows =
-      read(litellm("2025-01-24 09:20:47.847371",
-                   R"(,"status":"success","cache_hit":null,"messages":)" + text) +
-               litellm("2025-01-24 09:20:46.347371", R"(,"cache_hit":"None","messages":"{}")") +
-               litellm("2025-01-24 09:20:48", R"(,"status":"failure")") +
-               litellm("2025-01-24 09:20:48", R"(,"cache_hit":"True")") +
-               litellm("2025-01-24 09:20:48", R"(,"cache_hit":true)") +
-               litellm("2025-01-24 09:20:49",
-                       R"(,"messages":[{"role":"user","content":"redacted-by-litellm"}])"),
-           format(TraceFormat::kLiteLlm));
-  ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[0].line, 2) << "the earlier start";
-  EXPECT_EQ(rows[0].at, Duration::zero());
-  EXPECT_EQ(rows[1].at, Duration::milliseconds(1500));
-  EXPECT_EQ(rows[1].input_tokens, 10);
-  EXPECT_EQ(rows[1].output_tokens, 20);
-  EXPECT_NE(rows[1].session, 0U);
-  EXPECT_TRUE(rows[0].hash_ids.empty()) << "the prompt was not logged";
-  EXPECT_EQ(rows[1].hash_ids.size(), 1U);
-  EXPECT_EQ(rows[1].text_tokens, 12) << "5 + 13/4.3 + 3";
-  EXPECT_TRUE(rows[2].hash_ids.empty()) << "the prompt was redacted";
-}
-
-TEST(TraceReader, LiteLlmPromptsMayStandInTexts) {
-  const std::string quoted = R"("[{\"role\":\"user\",\"content\":\"Hello, world!\"}]")";
-  const std::string body =
-      R"("{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello, world!\"}]}")";
-  const auto ids = [](const std::string& more) {
-    return read(litellm("2025-01-24 09:20:46", more), format(TraceFormat::kLiteLlm))[0].hash_ids;
-  };
-  const auto plain = ids(R"(,"messages":[{"role":"user","content":"Hello, world!"}])");
-  ASSERT_EQ(plain.size(), 1U);
-  EXPECT_EQ(ids(",\"messages\":" + quoted), plain);
-  EXPECT_EQ(ids(R"(,"messages":"{}","proxy_server_request":)" + body), plain);
-  EXPECT_NE(ids(R"(,"messages":"Hello, world!")"), plain) << "a text without a template";
-}
-
-TEST(TraceReader, LiteLlmErrorsAreNamed) {
-  const Diagnostic d = error_of(litellm("2025-01-24 09:20:46", "") + litellm("soon", ""),
-                                format(TraceFormat::kLiteLlm));
-  EXPECT_EQ(d.message, "expected a number or a date and time (got \"soon\")");
-  EXPECT_EQ(d.where.line, 2);
-  EXPECT_EQ(error_of(R"({"startTime":1,"prompt_tokens":3})", format(TraceFormat::kLiteLlm)).message,
-            "`completion_tokens` is missing");
-}
-
 TEST(TraceReader, AResponseOfTheApiIsNoAnswerText) {
   const auto rows = read(R"({"timestamp":0,"prompt":"a","output_length":7,"response":{"id":1}})",
                          format(TraceFormat::kJsonl));

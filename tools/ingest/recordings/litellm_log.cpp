@@ -1,16 +1,24 @@
-#include "workloads/traces/litellm_log.h"
-
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "tools/ingest/recordings/log_readers.h"
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
-#include "workloads/traces/sorted_trace_reader.h"
 #include "workloads/traces/text_blocks.h"
 
-namespace routesim::workloads {
+namespace routesim::tools {
 namespace {
+
+using workloads::JsonScanner;
+using workloads::LineTraceReader;
+using workloads::read_prompt_text;
+using workloads::read_trace_name;
+using workloads::read_trace_time;
+using workloads::TextBlocks;
+using workloads::TraceReader;
+using workloads::TraceReadOptions;
+using workloads::TraceRecord;
 
 /// The mark in place of a text that the proxy was told not to log.
 constexpr std::string_view kRedacted = "redacted-by-litellm";
@@ -36,7 +44,7 @@ class LiteLlmReader final : public LineTraceReader {
     const std::optional<TextBlocks>& text = row_.messages ? row_.messages : row_.request;
     if (!text || line.find(kRedacted) != std::string::npos) return Row::kRecord;
     record.hash_ids = text->ids();
-    record.id_tokens = kTextBlockTokens;
+    record.id_tokens = workloads::kTextBlockTokens;
     record.text_tokens = text->tokens();
     return Row::kRecord;
   }
@@ -146,4 +154,4 @@ std::unique_ptr<TraceReader> make_litellm_reader(std::unique_ptr<std::istream> i
       std::make_unique<LiteLlmReader>(std::move(in), std::move(file), options), options.from_first);
 }
 
-}  // namespace routesim::workloads
+}  // namespace routesim::tools
