@@ -88,6 +88,21 @@ TEST(WekaTrace, GapsAndWaitsAreCapped) {
   EXPECT_EQ(session_of(kTwoTurns, settings).calls[1].wait, Duration::milliseconds(700));
 }
 
+TEST(WekaTrace, EveryLongGapIsCut) {
+  WekaTraceReplay settings;
+  settings.trace_idle_gap_cap_seconds = 10;
+  const Session s = session_of(
+      R"({"id": "a", "block_size": 4, "requests": [
+        {"t": 0, "type": "n", "in": 4, "out": 4, "hash_ids": [1], "api_time": 1},
+        {"t": 100, "type": "n", "in": 8, "out": 4, "hash_ids": [1, 2], "api_time": 2},
+        {"t": 200, "type": "n", "in": 12, "out": 4, "hash_ids": [1, 2, 3], "api_time": 1}]})",
+      settings);
+  ASSERT_EQ(s.calls.size(), 3U);
+  // Starts at 0, 10 and 20 s.
+  EXPECT_EQ(s.calls[1].wait, Duration::seconds(9));
+  EXPECT_EQ(s.calls[2].wait, Duration::seconds(8));
+}
+
 TEST(WekaTrace, SubagentsFollowWhatHadEndedAndAreFollowedByTheSession) {
   const Session s = session_of(kSubagent);
   ASSERT_EQ(s.calls.size(), 4U);

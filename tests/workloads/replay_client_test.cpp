@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/drive.h"
+#include "workloads/inference_perf/inference_perf.h"
 #include "workloads/sessions/python_random.h"
 
 namespace routesim::workloads {
@@ -99,6 +100,26 @@ TEST(ReplayClient, CallsThatWaitHoldTheWorkersPermits) {
   EXPECT_EQ(times(s.run(1)), (std::vector<double>{0, 1, 1}));
   s.client.permits = {3};
   EXPECT_EQ(times(s.run(1)), (std::vector<double>{0, 0, 1}));
+}
+
+TEST(ReplayClient, AStageIsCutAtTheFirstOfItsDurationAndItsTimeout) {
+  inference_perf::Config c;
+  c.api.type = inference_perf::ApiType::kChat;
+  c.load.type = inference_perf::LoadType::kTraceSessionReplay;
+  c.data.type = inference_perf::DataType::kWekaTraceReplay;
+  c.data.weka_trace_replay.emplace().trace_files = {"trace.json"};
+  // The second call would leave at 13 s.
+  const Session session = {.name = "a", .calls = {call(), call({0}, 12)}};
+  const auto sent = [&](std::int64_t duration, double timeout) {
+    c.load.stages = {{.duration = duration, .concurrent_sessions = 1, .timeout = timeout}};
+    const LoadInputs inputs = {.sessions = std::make_shared<const Sessions>(Sessions{session})};
+    Diagnostics d;
+    const auto load = inference_perf::make_load_generator(c, {}, inputs, d);
+    return drive(*load, fixed_latency(Duration::seconds(1))).size();
+  };
+  EXPECT_EQ(sent(20, 20), 2U);
+  EXPECT_EQ(sent(10, 20), 1U);
+  EXPECT_EQ(sent(20, 10), 1U);
 }
 
 TEST(ReplayClient, ASessionThatFailedMakesRoomAndItsLaterCallsAreNotSent) {

@@ -218,6 +218,19 @@ TEST(SyntheticAgents, ACompactedContextBeginsAnew) {
   EXPECT_EQ(new_tokens(all[2]), 700 + agent_theme(0).objective);
 }
 
+TEST(SyntheticAgents, ToolDefinitionsCountForTheCompaction) {
+  SyntheticAgentic t = with_tools(0);
+  t.turns_per_session = Distribution::fixed(2);
+  // A turn is 500 tokens and 32 that ask for its answer; eight tools count 235 each: 2,412.
+  const auto second_begins_anew = [&t](std::int64_t trigger) {
+    t.context_compaction = ContextCompaction{.trigger_tokens = Distribution::fixed(trigger),
+                                             .target_tokens = Distribution::fixed(700)};
+    return calls(t).at(1).parts.at(0).kind == Kind::kRecorded;
+  };
+  EXPECT_TRUE(second_begins_anew(2412));
+  EXPECT_FALSE(second_begins_anew(2413));
+}
+
 TEST(SyntheticAgents, DifferByIndexAndSeedOnly) {
   SyntheticAgentic t = with_tools(2);
   t.input_tokens_per_turn.type = DistributionType::kUniform;

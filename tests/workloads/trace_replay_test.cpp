@@ -6,6 +6,7 @@
 
 #include "tests/workloads/drive.h"
 #include "tests/workloads/memory_readers.h"
+#include "workloads/traces/text_blocks.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -664,6 +665,59 @@ TEST(TraceReplay, DelayedTurnsWaitForTheirSession) {
   EXPECT_EQ(at, (std::map<std::int64_t, std::int64_t>{
                     {10, 0}, {20, 1500}, {30, 2750}, {40, 100}, {50, 9000}, {60, 9000}}));
   EXPECT_TRUE(load->finished());
+}
+
+TEST(TraceReplay, TheTimeScaleMultipliesDelaysBetweenTurns) {
+  const std::string text =
+      "{\"timestamp\": 2000, \"session_id\": \"a\", \"input_length\": 10, \"output_length\": 1}\n"
+      "{\"delay\": 500, \"session_id\": \"a\", \"input_length\": 20, \"output_length\": 1}\n";
+  TraceReadOptions options;
+  options.from_first = false;
+  Diagnostics found;
+  const auto load = make_load_generator(TraceReplayConfig{.time_scale = 3}, {},
+                                        {.trace = opener(text, options)}, found);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].sent, SimTime::zero() + Duration::seconds(6));
+  // 6 s, an answer of 1 s, and three times 0.5 s.
+  EXPECT_EQ(sent[1].sent, SimTime::zero() + Duration::milliseconds(8500));
+}
+
+TEST(TraceReplay, PromptsOfEqualIdsAndOtherLengthsAreOtherPrompts) {
+  std::vector<TraceRecord> rows;
+  for (const std::int64_t tokens : {1024, 1024, 900, 1024, 900}) {
+    TraceRecord& row = rows.emplace_back();
+    row.input_tokens = tokens;
+    row.output_tokens = 1;
+    row.hash_ids = {7, 8};
+  }
+  Diagnostics found;
+  const auto load =
+      make_load_generator(TraceReplayConfig{}, {},
+                          {.trace = [&] { return workloads::testing::reader_of(rows); }}, found);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  ASSERT_EQ(sent.size(), 5U);
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    EXPECT_EQ(sent[i].request.prompt->tokens, rows[i].input_tokens) << i;
+  EXPECT_EQ(sent[1].request.prompt, sent[3].request.prompt) << "kept when it came again";
+  EXPECT_EQ(shared(*sent[0].request.prompt, *sent[2].request.prompt), 900);
+}
+
+TEST(JsonScanner, AHalfOfASurrogatePairIsAReplacementCharacter) {
+  std::string text;
+  JsonScanner json(R"("\ud800x\ude00")");
+  ASSERT_TRUE(json.read_string(text));
+  EXPECT_EQ(text, "\xEF\xBF\xBDx\xEF\xBF\xBD");
+}
+
+TEST(TextBlocks, WideCharactersAreSevenTenthsOfAToken) {
+  TextBlocks wide, narrow;
+  for (int i = 0; i < 10; ++i) {
+    wide.add("\xE6\xBC\xA2");
+    narrow.add("\xC3\xA9");
+  }
+  EXPECT_EQ(wide.tokens(), 7);
+  EXPECT_EQ(narrow.tokens(), 3) << "10 / 4.3, rounded up";
 }
 
 TEST(TraceReplay, ABrokenLineStopsTheUserBeforeTheRun) {

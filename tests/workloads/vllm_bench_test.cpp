@@ -270,6 +270,23 @@ TEST(VllmBench, BurstGptUsesOnlyTheLengths) {
   EXPECT_EQ(contents.size(), 4U);
 }
 
+TEST(VllmBench, BurstGptRowsWithoutAnAnswerAreNotSent) {
+  Config c;
+  c.dataset_name = Dataset::kBurstGpt;
+  c.num_prompts = 30;
+  std::vector<TraceRecord> rows(3);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].input_tokens = 100 + static_cast<std::int64_t>(i);
+    rows[i].output_tokens = i == 1 ? 0 : 9;
+  }
+  auto load =
+      make(c, {.conversations = {}, .trace = [&] { return workloads::testing::reader_of(rows); }});
+  std::set<std::int64_t> lengths;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1))))
+    lengths.insert(s.request.prompt->tokens);
+  EXPECT_EQ(lengths, (std::set<std::int64_t>{100, 102})) << "repeated up to num_prompts";
+}
+
 TEST(VllmBench, TimedTraceEndsWithItsIdsWithoutAWord) {
   const auto open = [] {
     return make_trace_reader(
