@@ -22,7 +22,7 @@ std::vector<ReplaySlot> slots_of(const SessionReplay& replay, std::size_t sessio
   return slots;
 }
 
-ReplayStage make_stage(const Config& c, std::size_t i, bool reported) {
+ReplayStage session_stage(const Config& c, std::size_t i, bool reported) {
   const Stage& s = c.load.stages[i];
   ReplayStage stage;
   stage.info.name = std::to_string(i);
@@ -118,7 +118,7 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
   std::vector<ReplayStage> stages;
   std::size_t next = 0;
   for (std::size_t i = 0; i < c.load.stages.size(); ++i) {
-    ReplayStage stage = make_stage(c, i, i >= static_cast<std::size_t>(options.warmup_stages));
+    ReplayStage stage = session_stage(c, i, i >= static_cast<std::size_t>(options.warmup_stages));
     const auto left = static_cast<std::int64_t>(slots.size() - next);
     const std::int64_t asked = c.load.stages[i].num_sessions.value_or(left);
     stage.sessions = std::min(asked, left);

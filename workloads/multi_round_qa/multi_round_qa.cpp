@@ -300,18 +300,11 @@ std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& con
   if (runs.empty()) runs.push_back(flags_of(config, {}));
   std::vector<StageInfo> infos;
   for (const Flags& run : runs) {
-    StageInfo warmup;
-    warmup.name = "warmup";
-    warmup.requests = kWarmups;
-    warmup.reported = false;
-    infos.push_back(warmup);
-    StageInfo info;
-    info.name = short_number(run.qps);
-    info.requested_rate = run.qps;
-    info.duration_s = run.time;
-    info.requests = -1;
-    info.concurrency = 0;
-    infos.push_back(info);
+    infos.push_back({.name = "warmup", .requests = kWarmups, .reported = false});
+    infos.push_back({.name = short_number(run.qps),
+                     .requested_rate = run.qps,
+                     .duration_s = run.time,
+                     .requests = -1});
   }
   std::shared_ptr<const MultiRoundChats::Exchanges> exchanges;
   if (!config.sharegpt.empty()) {

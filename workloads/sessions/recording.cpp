@@ -18,7 +18,7 @@ std::int64_t estimate(std::int64_t characters) {
   return std::max<std::int64_t>(1, characters / kCharactersPerEstimatedToken);
 }
 
-std::int64_t answer_tokens(const RecordedCall& call) {
+std::int64_t recorded_answer(const RecordedCall& call) {
   if (call.output_tokens) return *call.output_tokens > 0 ? *call.output_tokens : kClientMaxTokens;
   return call.answer == nullptr ? 1 : estimate(count_code_points(call.answer->text));
 }
@@ -76,7 +76,7 @@ SessionCall SessionMaker::make_call(const RecordedCall& recorded, CallNode node)
   call.predecessors = std::move(node.predecessors);
   call.wait = Duration::milliseconds(std::min(node.wait_ms, rules_.max_wait_ms));
   call.parts = std::move(node.parts);
-  call.output_tokens = call.max_tokens = answer_tokens(recorded);
+  call.output_tokens = call.max_tokens = recorded_answer(recorded);
   // With tools on offer an answer ends where it ends.
   call.stops_by_itself = !recorded.tools.empty();
   if (call.stops_by_itself && recorded.answer_calls_tools && rules_.tool_calls_may_be_long)

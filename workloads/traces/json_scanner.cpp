@@ -7,7 +7,6 @@ namespace routesim::workloads {
 namespace {
 
 bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_digit(int c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

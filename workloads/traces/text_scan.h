@@ -33,6 +33,8 @@ class LineReader {
   bool too_long_ = false;
 };
 
+inline bool is_digit(int c) { return c >= '0' && c <= '9'; }
+
 /// Splits a CSV line (RFC 4180: quoted fields, doubled quotes). `columns` receives where each field
 /// begins, in bytes from 1. False for a stray quote, in the last of them.
 bool split_csv(std::string_view line, std::vector<std::string>& fields, std::vector<int>& columns);

@@ -170,7 +170,7 @@ std::string symbols(const std::vector<Segment>& tokens) {
   return text;
 }
 
-RecordedMessagePtr message_of(const char* role, const std::vector<Segment>& tokens) {
+RecordedMessagePtr block_message(const char* role, const std::vector<Segment>& tokens) {
   auto message = std::make_shared<RecordedMessage>();
   message->role = role;
   message->text = symbols(tokens);
@@ -208,12 +208,12 @@ class WekaMessages {
   RecordedMessagePtr last_answer() const {
     for (std::size_t i = messages_.size(); i-- > 0;)
       if (messages_[i]->role == "assistant") return messages_[i];
-    return message_of("assistant", {});
+    return block_message("assistant", {});
   }
   /// An answer of that many tokens that stands in no prompt.
   RecordedMessagePtr final_answer(std::int64_t tokens) const {
-    if (tokens <= 0) return message_of("assistant", {});
-    return message_of(
+    if (tokens <= 0) return block_message("assistant", {});
+    return block_message(
         "assistant",
         {{.content = content_id(0, ContentKind::kAnswer, conversation_, turn_), .length = tokens}});
   }
@@ -285,11 +285,11 @@ class WekaMessages {
     Stretch& s = stretches_[stretch];
     if (tokens >= workloads::tokens_in(s.tokens)) return;
     workloads::shorten(s.tokens, tokens);
-    messages_[stretch] = message_of(s.role, s.tokens);
+    messages_[stretch] = block_message(s.role, s.tokens);
   }
 
   void append(const char* role, std::int64_t blocks, std::vector<Segment> tokens) {
-    messages_.push_back(message_of(role, tokens));
+    messages_.push_back(block_message(role, tokens));
     stretches_.push_back({role, blocks, std::move(tokens)});
   }
 
