@@ -30,34 +30,23 @@ void check_lora_split(const std::vector<LoraSplit>& split, const std::string& pa
 
 namespace {
 
-class AdapterLoad final : public LoadGenerator {
+class AdapterLoad final : public ChangedLoad {
  public:
   AdapterLoad(std::unique_ptr<LoadGenerator> load, AdapterTraffic traffic, std::uint64_t seed)
-      : load_(std::move(load)),
+      : ChangedLoad(std::move(load)),
         traffic_(std::move(traffic)),
         seed_(seed),
-        sent_(load_->stages().size()) {}
-
-  const std::vector<StageInfo>& stages() const override { return load_->stages(); }
-  SimTime next_action() const override { return load_->next_action(); }
-  void advance(SimTime now, std::vector<Request>& out) override {
-    std::size_t i = out.size();
-    load_->advance(now, out);
-    for (; i < out.size(); ++i) {
-      const std::uint32_t adapter = choose(out[i]);
-      if (adapter != 0) out[i].prompt = for_adapter(*out[i].prompt, adapter);
-    }
-  }
-  void on_completed(const Request& request, Outcome outcome, SimTime now) override {
-    load_->on_completed(request, outcome, now);
-  }
-  bool finished() const override { return load_->finished(); }
-  std::vector<std::string> notes() const override { return load_->notes(); }
+        sent_(stages().size()) {}
 
  private:
+  void change(Request& request) override {
+    const std::uint32_t adapter = choose(request);
+    if (adapter != 0) request.prompt = for_adapter(*request.prompt, adapter);
+  }
+
   std::uint32_t choose(const Request& request) {
     const auto stage = static_cast<std::size_t>(request.stage.value());
-    const StageInfo& info = load_->stages()[stage];
+    const StageInfo& info = stages()[stage];
     if (info.is_preparation || (traffic_.warms_up_base && !info.reported)) return 0;
     const std::vector<AdapterShare>& shares = traffic_.shares;
     if (traffic_.assignment == LoraAssignment::kRoundRobin)
@@ -83,7 +72,6 @@ class AdapterLoad final : public LoadGenerator {
     return copy;
   }
 
-  std::unique_ptr<LoadGenerator> load_;
   AdapterTraffic traffic_;
   std::uint64_t seed_;
   std::vector<std::size_t> sent_;  ///< By stage.

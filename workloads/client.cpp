@@ -14,12 +14,44 @@ SimTime stage_end(SimTime start, SimTime last, Duration poll) {
   return start + poll * polls;
 }
 
+StageClient::StageClient(StageTiming timing, std::unique_ptr<RateSweep> sweep)
+    : timing_(timing), sweep_(std::move(sweep)) {}
+
+std::vector<std::string> StageClient::notes() const {
+  if (sweep_ == nullptr || sweep_->note().empty()) return {};
+  return {sweep_->note()};
+}
+
+void StageClient::begin_stage(SimTime start, std::unique_ptr<ArrivalStream>& arrivals) {
+  stage_start_ = start;
+  if (is_probe())
+    limit_ = start + sweep_->probe_limit();
+  else if (sweep_ != nullptr)
+    arrivals = sweep_->start_stage(stage_, infos_[stage_]);
+}
+
+void StageClient::see(std::int64_t under_way) {
+  if (is_probe()) sweep_->see(now_ - stage_start_, under_way);
+}
+
+Duration StageClient::timeout(Duration own) const {
+  return is_probe() ? std::min(own, stage_start_ + sweep_->probe_deadline() - now_) : own;
+}
+
+SimTime StageClient::next_stage() {
+  SimTime next = stage_end(stage_start_, now_, timing_.poll) + timing_.interval;
+  if (is_probe()) {
+    next = stage_start_ + sweep_->probe_end(now_ - stage_start_);
+    limit_ = SimTime::max();
+    if (!sweep_->finish_probe(next - stage_start_)) stage_ = infos_.size() - 1;
+  }
+  ++stage_;
+  return next;
+}
+
 StagedClient::StagedClient(std::vector<StagePlan> stages, std::unique_ptr<RequestSource> source,
                            StageTiming timing, std::unique_ptr<RateSweep> sweep)
-    : plans_(std::move(stages)),
-      source_(std::move(source)),
-      timing_(timing),
-      sweep_(std::move(sweep)) {
+    : StageClient(timing, std::move(sweep)), plans_(std::move(stages)), source_(std::move(source)) {
   infos_.reserve(plans_.size());
   for (const StagePlan& plan : plans_) {
     ROUTESIM_CHECK(plan.permits >= 1, "a stage without permits would never end");
@@ -32,12 +64,8 @@ StagedClient::StagedClient(std::vector<StagePlan> stages, std::unique_ptr<Reques
 void StagedClient::start_stage(SimTime start) {
   // A loop, not a recursion: stages without requests are over at once.
   for (;; start = start + timing_.interval) {
-    stage_start_ = start;
+    begin_stage(start, plans_[stage_].arrivals);
     index_ = 0;
-    if (is_probe())
-      limit_ = start + sweep_->probe_limit();
-    else if (sweep_ != nullptr)
-      plans_[stage_].arrivals = sweep_->start_stage(stage_, infos_[stage_]);
     draw();
     if (!all_sent()) return;
     plans_[stage_].arrivals.reset();
@@ -58,25 +86,11 @@ void StagedClient::draw() {
   }
 }
 
-void StagedClient::end_stage_if_over(SimTime now) {
+void StagedClient::end_stage_if_over() {
   if (!all_sent() || in_flight_ > 0) return;
   plans_[stage_].arrivals.reset();
-  SimTime next = stage_end(stage_start_, now, timing_.poll) + timing_.interval;
-  if (is_probe()) {
-    next = stage_start_ + sweep_->probe_end(now - stage_start_);
-    limit_ = SimTime::max();
-    if (!sweep_->finish_probe(next - stage_start_)) stage_ = plans_.size() - 1;
-  }
-  if (++stage_ < plans_.size()) start_stage(next);
-}
-
-void StagedClient::see() {
-  if (is_probe()) sweep_->see(now_ - stage_start_, in_flight_);
-}
-
-std::vector<std::string> StagedClient::notes() const {
-  if (sweep_ == nullptr || sweep_->note().empty()) return {};
-  return {sweep_->note()};
+  const SimTime next = next_stage();
+  if (!finished()) start_stage(next);
 }
 
 SimTime StagedClient::next_action() const {
@@ -90,17 +104,15 @@ void StagedClient::advance(SimTime now, std::vector<Request>& out) {
   now_ = now;
   if (now >= limit_ && !all_sent()) {
     next_ = drawn_ = 0;
-    end_stage_if_over(now);
+    end_stage_if_over();
   }
   while (!all_sent() && ahead_[next_].due <= now && in_flight_ < plans_[stage_].permits) {
     out.push_back(std::move(ahead_[next_++]));
-    if (is_probe())
-      out.back().timeout =
-          std::min(out.back().timeout, stage_start_ + sweep_->probe_deadline() - now);
+    out.back().timeout = timeout(out.back().timeout);
     ++in_flight_;
     if (all_sent()) draw();
   }
-  see();
+  see(in_flight_);
 }
 
 void StagedClient::on_completed(const Request& request, Outcome, SimTime now) {
@@ -108,8 +120,8 @@ void StagedClient::on_completed(const Request& request, Outcome, SimTime now) {
                  "completion of a request that is not in flight");
   now_ = std::max(now_, now);
   --in_flight_;
-  see();
-  end_stage_if_over(now);
+  see(in_flight_);
+  end_stage_if_over();
 }
 
 }  // namespace routesim::workloads

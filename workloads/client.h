@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "workloads/load_generator.h"
@@ -46,24 +47,51 @@ struct StageTiming {
 /// When a stage that started at `start` and whose last request ended at `last` is seen to be over.
 SimTime stage_end(SimTime start, SimTime last, Duration poll);
 
+/// What clients of stages share: which stage it is, when it began, and the probe of a sweep, which
+/// is the first stage and has no interval behind it.
+class StageClient : public LoadGenerator {
+ public:
+  const std::vector<StageInfo>& stages() const final { return infos_; }
+  bool finished() const final { return stage_ == infos_.size(); }
+  std::vector<std::string> notes() const final;
+
+ protected:
+  StageClient(StageTiming timing, std::unique_ptr<RateSweep> sweep);
+  bool is_probe() const { return sweep_ != nullptr && stage_ == 0; }
+  /// The stage begins. One whose rate the sweep found gets its arrivals.
+  void begin_stage(SimTime start, std::unique_ptr<ArrivalStream>& arrivals);
+  /// Tells a probe how many requests are under way.
+  void see(std::int64_t under_way);
+  /// The timeout of a request that is sent now: `own`, or what a probe's deadline leaves.
+  Duration timeout(Duration own) const;
+  /// The stage is over. Goes to the next and returns when that begins.
+  SimTime next_stage();
+
+  std::vector<StageInfo> infos_;
+  StageTiming timing_;
+  SimTime now_;
+  SimTime stage_start_;
+  SimTime limit_ = SimTime::max();  // A probe that still runs then is cut.
+  std::size_t stage_ = 0;           // infos_.size() when finished.
+
+ private:
+  std::unique_ptr<RateSweep> sweep_;
+};
+
 /// A FIFO G/G/K station per stage: request i is sent at max(due_i, the instant at which at least
 /// i - K + 1 earlier requests of the stage have completed). A stage ends when all its requests
-/// have completed (whatever their outcome); stages never overlap. With a sweep the first stage is
-/// its probe, after which there is no interval.
-class StagedClient final : public LoadGenerator {
+/// have completed (whatever their outcome); stages never overlap.
+class StagedClient final : public StageClient {
  public:
   StagedClient(std::vector<StagePlan> stages, std::unique_ptr<RequestSource> source,
                StageTiming timing, std::unique_ptr<RateSweep> sweep = nullptr);
 
-  const std::vector<StageInfo>& stages() const override { return infos_; }
   SimTime next_action() const override;
   void advance(SimTime now, std::vector<Request>& out) override;
   void on_completed(const Request& request, Outcome outcome, SimTime now) override;
   const Request* upcoming(std::size_t i) const override {
     return i < drawn_ - next_ ? &ahead_[next_ + i] : nullptr;
   }
-  bool finished() const override { return stage_ == plans_.size(); }
-  std::vector<std::string> notes() const override;
 
  private:
   /// Requests are drawn a few at a time, for upcoming().
@@ -71,20 +99,11 @@ class StagedClient final : public LoadGenerator {
 
   void start_stage(SimTime start);
   void draw();
-  void end_stage_if_over(SimTime now);
+  void end_stage_if_over();
   bool all_sent() const { return next_ == drawn_; }
-  bool is_probe() const { return sweep_ != nullptr && stage_ == 0; }
-  void see();
 
   std::vector<StagePlan> plans_;
-  std::vector<StageInfo> infos_;
   std::unique_ptr<RequestSource> source_;
-  StageTiming timing_;
-  std::unique_ptr<RateSweep> sweep_;
-  SimTime limit_ = SimTime::max();  // A probe that still runs then is cut.
-  SimTime now_;
-  SimTime stage_start_;
-  std::size_t stage_ = 0;              // plans_.size() when finished.
   std::int64_t index_ = 0;             // Index of the stage's next request to draw.
   std::array<Request, kAhead> ahead_;  // From next_ to drawn_: still to be sent.
   std::size_t next_ = 0;

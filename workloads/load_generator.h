@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "workloads/request.h"
@@ -68,6 +70,32 @@ class LoadGenerator {
   /// Facts that a reader of the results must know, a sentence each. For the end of the
   /// run.
   virtual std::vector<std::string> notes() const { return {}; }
+};
+
+/// A load whose requests are changed when they are sent.
+class ChangedLoad : public LoadGenerator {
+ public:
+  explicit ChangedLoad(std::unique_ptr<LoadGenerator> load) : load_(std::move(load)) {}
+
+  const std::vector<StageInfo>& stages() const final { return load_->stages(); }
+  SimTime next_action() const final { return load_->next_action(); }
+  void advance(SimTime now, std::vector<Request>& out) final {
+    std::size_t i = out.size();
+    load_->advance(now, out);
+    for (; i < out.size(); ++i) change(out[i]);
+  }
+  void on_completed(const Request& request, Outcome outcome, SimTime now) final {
+    load_->on_completed(request, outcome, now);
+  }
+  bool finished() const final { return load_->finished(); }
+  std::vector<std::string> notes() const final { return load_->notes(); }
+
+ protected:
+  virtual void change(Request& request) = 0;
+  const LoadGenerator& load() const { return *load_; }
+
+ private:
+  std::unique_ptr<LoadGenerator> load_;
 };
 
 }  // namespace routesim::workloads

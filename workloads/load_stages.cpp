@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <utility>
 
@@ -54,45 +55,6 @@ class ScaledGaps {
   double sum_ = 0;
   std::size_t position_ = 0;
   std::vector<double> gaps_;
-};
-
-class ConstantArrivals final : public ArrivalStream {
- public:
-  ConstantArrivals(std::int64_t n, double duration_s, RandomStream random)
-      : gaps_(duration_s, random), unstarted_(n) {}
-  bool next(Duration& due) override {
-    // Not before: a load is also made to be looked at, and has stages that are never reached.
-    if (unstarted_ > 0) gaps_.start(std::exchange(unstarted_, 0));
-    if (gaps_.empty()) return false;
-    due = within_a_century(gaps_.next());
-    return true;
-  }
-
- private:
-  ScaledGaps gaps_;
-  std::int64_t unstarted_;
-};
-
-class PoissonArrivals final : public ArrivalStream {
- public:
-  PoissonArrivals(double rate, std::int64_t n, RandomStream random)
-      : rate_(rate), left_(n), second_gaps_(1, random) {}
-  bool next(Duration& due) override {
-    if (left_ == 0) return false;
-    --left_;
-    while (second_gaps_.empty()) {
-      ++second_;
-      second_gaps_.start(second_gaps_.random().poisson(rate_));
-    }
-    due = Duration::seconds(second_) + within_a_century(second_gaps_.next());
-    return true;
-  }
-
- private:
-  double rate_;
-  std::int64_t left_;
-  std::int64_t second_ = -1;
-  ScaledGaps second_gaps_;
 };
 
 class VllmArrivalStream final : public ArrivalStream {
@@ -155,20 +117,44 @@ Duration within_a_century(double seconds) {
   return Duration::from_seconds(std::min(seconds, kCenturySeconds));
 }
 
+std::string short_number(double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.6g", value);
+  return digits;
+}
+
 std::int64_t requests_of_stage(double rate, double duration_s) {
   return static_cast<std::int64_t>(rate * duration_s);
 }
 
 std::unique_ptr<ArrivalStream> constant_arrivals(double rate, double duration_s,
                                                  RandomStream random) {
-  return std::make_unique<ConstantArrivals>(requests_of_stage(rate, duration_s), duration_s,
-                                            random);
+  // Gaps are not drawn before: a load is also made to be looked at, and has stages that are never
+  // reached.
+  return callback_arrivals(
+      [gaps = ScaledGaps(duration_s, random),
+       unstarted = requests_of_stage(rate, duration_s)](Duration& due) mutable {
+        if (unstarted > 0) gaps.start(std::exchange(unstarted, 0));
+        if (gaps.empty()) return false;
+        due = within_a_century(gaps.next());
+        return true;
+      });
 }
 
 std::unique_ptr<ArrivalStream> poisson_arrivals(double rate, double duration_s,
                                                 RandomStream random) {
   ROUTESIM_CHECK(rate > 0 && rate <= 1e7, "poisson arrivals need a rate in (0, 1e7]");
-  return std::make_unique<PoissonArrivals>(rate, requests_of_stage(rate, duration_s), random);
+  return callback_arrivals([gaps = ScaledGaps(1, random), second = std::int64_t{-1}, rate,
+                            left = requests_of_stage(rate, duration_s)](Duration& due) mutable {
+    if (left == 0) return false;
+    --left;
+    while (gaps.empty()) {
+      ++second;
+      gaps.start(gaps.random().poisson(rate));
+    }
+    due = Duration::seconds(second) + within_a_century(gaps.next());
+    return true;
+  });
 }
 
 std::unique_ptr<ArrivalStream> exponential_arrivals(double rate, std::int64_t requests,

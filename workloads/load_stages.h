@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/rng.h"
@@ -23,6 +24,9 @@ class ArrivalStream {
 /// No load is as long (the longest a run accepts takes days): what is due later is due then, so
 /// that sums of times cannot overflow before the load is refused.
 Duration within_a_century(double seconds);
+
+/// A rate or the like with six digits at most, for names and notes.
+std::string short_number(double value);
 
 /// Requests of a rate stage: int(rate * duration), truncated (inference-perf).
 std::int64_t requests_of_stage(double rate, double duration_s);

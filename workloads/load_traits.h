@@ -30,7 +30,7 @@ struct LoadKey;
 class ConversationReader;
 struct CsvColumns;
 struct MissingLengths;
-struct ReplayCorpus;
+struct Session;
 class TraceReader;
 class TraceSurvey;
 
@@ -43,7 +43,7 @@ struct LoadInputs {
   ConversationOpener conversations{};
   TraceOpener trace{};
   std::shared_ptr<TraceSurvey> survey{};  ///< Shared by all loads made of `trace`; may be null.
-  std::shared_ptr<const ReplayCorpus> sessions{};
+  std::shared_ptr<const std::vector<Session>> sessions{};
 };
 
 /// A file that a load names.

@@ -55,49 +55,47 @@ std::shared_ptr<const Prompt> PromptBuilder::build(std::uint64_t id, bool reusab
   return prompt;
 }
 
-std::uint64_t template_preamble(std::uint64_t seed) {
-  return content_id(seed, ContentKind::kChatTemplate, 0);
+std::vector<Segment> with_answer(const Request& request) {
+  return PromptBuilder(*request.prompt)
+      .append(request.output_content, request.output_tokens)
+      .segments();
 }
-std::uint64_t template_header(std::uint64_t seed) {
-  return content_id(seed, ContentKind::kChatTemplate, 1);
-}
-std::uint64_t template_reply(std::uint64_t seed) {
-  return content_id(seed, ContentKind::kChatTemplate, 2);
-}
+
+ChatFrame::ChatFrame(const ChatTemplate& tokens, std::uint64_t seed)
+    : tokens_(tokens),
+      preamble_(content_id(seed, ContentKind::kChatTemplate, 0)),
+      header_(content_id(seed, ContentKind::kChatTemplate, 1)),
+      reply_(content_id(seed, ContentKind::kChatTemplate, 2)) {}
 
 std::int64_t scaled_tokens(std::int64_t tokens, double scale) {
   return static_cast<std::int64_t>(std::floor(static_cast<double>(tokens) * scale + 0.5));
 }
 
 PromptAssembler::PromptAssembler(const WorkloadOptions& options, bool chat)
-    : preamble_(template_preamble(options.seed)),
-      header_(template_header(options.seed)),
-      reply_(template_reply(options.seed)) {
-  if (chat) template_ = options.chat_template;
-}
+    : frame_(chat ? options.chat_template : ChatTemplate{}, options.seed) {}
 
 std::shared_ptr<const Prompt> PromptAssembler::single(const std::vector<Segment>& parts,
                                                       std::uint64_t id, bool reusable) const {
   PromptBuilder builder;
-  builder.reserve(parts.size() + (template_ == ChatTemplate{} ? 0 : 3));
-  builder.append(preamble_, template_.preamble_tokens);
-  builder.append(header_, template_.message_tokens);
+  builder.reserve(parts.size() + (frame_.tokens() == ChatTemplate{} ? 0 : 3));
+  frame_.preamble(builder);
+  frame_.header(builder);
   builder.preamble_is_done();
   builder.append(parts);
-  builder.append(reply_, template_.reply_tokens);
+  frame_.reply(builder);
   return std::move(builder).build(id, reusable);
 }
 
 std::shared_ptr<const Prompt> PromptAssembler::messages(const std::vector<Segment>& texts,
                                                         std::uint64_t id) const {
   PromptBuilder builder;
-  builder.append(preamble_, template_.preamble_tokens);
+  frame_.preamble(builder);
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    builder.append(header_, template_.message_tokens);
+    frame_.header(builder);
     if (i == 0) builder.preamble_is_done();
     builder.append(texts[i]);
   }
-  builder.append(reply_, template_.reply_tokens);
+  frame_.reply(builder);
   return std::move(builder).build(id);
 }
 

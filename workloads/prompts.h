@@ -74,6 +74,9 @@ class PromptBuilder {
   std::int64_t preamble_tokens_ = 0;
 };
 
+/// What a request's prompt and then its answer say.
+std::vector<Segment> with_answer(const Request& request);
+
 /// Whether the prompt had no token before it got that one.
 bool is_stand_in(const Prompt& prompt);
 
@@ -84,6 +87,23 @@ class PromptIds {
 
  private:
   std::uint64_t next_ = 0;
+};
+
+/// What a server's chat template puts around messages, under a seed.
+class ChatFrame {
+ public:
+  ChatFrame(const ChatTemplate& tokens, std::uint64_t seed);
+  const ChatTemplate& tokens() const { return tokens_; }
+  /// Before all messages.
+  void preamble(PromptBuilder& prompt) const { prompt.append(preamble_, tokens_.preamble_tokens); }
+  /// Before the text of each message.
+  void header(PromptBuilder& prompt) const { prompt.append(header_, tokens_.message_tokens); }
+  /// Behind all messages.
+  void reply(PromptBuilder& prompt) const { prompt.append(reply_, tokens_.reply_tokens); }
+
+ private:
+  ChatTemplate tokens_;
+  std::uint64_t preamble_, header_, reply_;  // Contents.
 };
 
 /// Wraps texts in the server's chat template when the API is a chat API.
@@ -97,8 +117,7 @@ class PromptAssembler {
   std::shared_ptr<const Prompt> messages(const std::vector<Segment>& texts, std::uint64_t id) const;
 
  private:
-  ChatTemplate template_;
-  std::uint64_t preamble_, header_, reply_;
+  ChatFrame frame_;
 };
 
 /// How many tokens an answer really has: max_tokens, or the natural length where the model may
@@ -130,11 +149,6 @@ class StagedAnswers {
   std::uint64_t seed_;
   AnswerLength length_;
 };
-
-/// Contents of the chat template's parts under a seed.
-std::uint64_t template_preamble(std::uint64_t seed);
-std::uint64_t template_header(std::uint64_t seed);
-std::uint64_t template_reply(std::uint64_t seed);
 
 /// `tokens` times `scale`, rounded.
 std::int64_t scaled_tokens(std::int64_t tokens, double scale);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "base/check.h"
@@ -16,12 +15,6 @@ constexpr Duration kPoll = Duration::seconds(1);
 constexpr double kLeadSeconds = 1;
 
 double to_cents(double rate) { return std::nearbyint(rate * 100) / 100; }
-
-std::string text(double value) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.6g", value);
-  return digits;
-}
 
 }  // namespace
 
@@ -100,8 +93,8 @@ bool RateSweep::finish_probe(Duration end) {
   }
   const double saturation = percentile_of(rates, settings_.saturation_percentile);
   rates_ = sweep_rates(settings_.spacing, saturation, settings_.stages);
-  note_ = "load.sweep: its probe drained at up to " + text(saturation) +
-          " requests/s (percentile " + text(settings_.saturation_percentile) + " of " +
+  note_ = "load.sweep: its probe drained at up to " + short_number(saturation) +
+          " requests/s (percentile " + short_number(settings_.saturation_percentile) + " of " +
           std::to_string(rates.size()) + " half seconds), and the stages' rates follow from that";
   if (*std::min_element(rates_.begin(), rates_.end()) > 0) return true;
   note_ += "; one of them is 0: no stage was run";

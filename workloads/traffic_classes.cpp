@@ -68,11 +68,11 @@ void check_traffic_classes(const std::vector<TrafficClass>& classes, const std::
 
 namespace {
 
-class ClassLoad final : public LoadGenerator {
+class ClassLoad final : public ChangedLoad {
  public:
   ClassLoad(std::unique_ptr<LoadGenerator> load, const std::vector<TrafficClass>& classes,
             std::uint64_t seed)
-      : load_(std::move(load)), seed_(seed) {
+      : ChangedLoad(std::move(load)), seed_(seed) {
     double sum = 0;
     for (const TrafficClass& c : classes) {
       bounds_.push_back(sum += c.share);
@@ -80,24 +80,14 @@ class ClassLoad final : public LoadGenerator {
     }
   }
 
-  const std::vector<StageInfo>& stages() const override { return load_->stages(); }
-  SimTime next_action() const override { return load_->next_action(); }
-  void advance(SimTime now, std::vector<Request>& out) override {
-    std::size_t i = out.size();
-    load_->advance(now, out);
-    for (; i < out.size(); ++i) {
-      out[i].traffic_class = class_of(out[i]);
-      out[i].priority = priorities_[out[i].traffic_class];
-    }
-  }
-  void on_completed(const Request& request, Outcome outcome, SimTime now) override {
-    load_->on_completed(request, outcome, now);
-  }
-  const Request* upcoming(std::size_t i) const override { return load_->upcoming(i); }
-  bool finished() const override { return load_->finished(); }
-  std::vector<std::string> notes() const override { return load_->notes(); }
+  const Request* upcoming(std::size_t i) const override { return load().upcoming(i); }
 
  private:
+  void change(Request& request) override {
+    request.traffic_class = class_of(request);
+    request.priority = priorities_[request.traffic_class];
+  }
+
   std::uint32_t class_of(const Request& request) const {
     // Sessions and requests are numbered apart, so an odd and an even number keep them apart.
     const std::uint64_t entity =
@@ -108,7 +98,6 @@ class ClassLoad final : public LoadGenerator {
     return i;
   }
 
-  std::unique_ptr<LoadGenerator> load_;
   std::uint64_t seed_;
   std::vector<double> bounds_;  ///< Sums of the shares up to each class.
   std::vector<std::int32_t> priorities_;

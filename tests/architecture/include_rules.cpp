@@ -26,7 +26,8 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/ingest/tree", {"base"}},
       {"tools/ingest",
        {"base", "policies/", "models", "workloads/", "sim/plan", "tools/results",
-        "tools/ingest/tree"}},
+        "tools/ingest/tree", "tools/ingest/recordings"}},
+      {"tools/ingest/recordings", {"base", "workloads/"}},
       {"tools/render", {"base", "policies/index", "sim/", "tools/results"}},
       {"tools/study", {"base", "sim/", "tools/results"}},
       {"tools/cli",
@@ -121,7 +122,7 @@ struct Home {
 const std::vector<Home>& homes() {
   static const std::vector<Home> table = {
       {"yaml-cpp/", {"tools/", "tests/"}, true},
-      {"nlohmann/", {"tools/", "workloads/sessions/", "tests/"}, true},
+      {"nlohmann/", {"tools/", "tests/"}, true},
       {"boost/program_options", {"tools/"}, true},
       {"boost/", {"models/", "sim/", "tools/", "tests/", "bench/"}, true},
       {"fmt/", {"base/", "tools/", "tests/", "bench/"}, true},

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "tests/fuzz/targets.h"
 #include "tests/workloads/drive.h"
-#include "workloads/sessions/recorded_sessions.h"
+#include "tools/ingest/recordings/recordings.h"
 #include "workloads/sessions/replay_client.h"
 #include "workloads/sessions/synthetic_agents.h"
 
@@ -14,39 +14,38 @@ namespace routesim::fuzz {
 
 namespace {
 
-using workloads::ReplayCall;
+using workloads::PromptPart;
 using workloads::ReplayClient;
 using workloads::ReplayClientOptions;
-using workloads::ReplayCorpus;
-using workloads::ReplayPart;
-using workloads::ReplayReader;
-using workloads::ReplaySession;
 using workloads::ReplaySlot;
 using workloads::ReplayStage;
+using workloads::Session;
+using workloads::SessionCall;
+using workloads::Sessions;
 using workloads::WorkloadOptions;
 
 constexpr std::size_t kRequests = 200;
 
-void check_call(const ReplayCall& call, std::size_t number) {
+void check_call(const SessionCall& call, std::size_t number) {
   std::size_t recorded = 0;
   for (const std::uint32_t p : call.predecessors)
     ROUTESIM_CHECK(p < number, "a call waits for a later one");
-  for (const ReplayPart& part : call.parts) {
-    const bool own = part.kind == ReplayPart::Kind::kRecorded;
+  for (const PromptPart& part : call.parts) {
+    const bool own = part.kind == PromptPart::Kind::kRecorded;
     ROUTESIM_CHECK(own || part.source < number, "a prompt holds what comes later");
-    ROUTESIM_CHECK(part.kind != ReplayPart::Kind::kShared || &part == &call.parts.front(),
+    ROUTESIM_CHECK(part.kind != PromptPart::Kind::kShared || &part == &call.parts.front(),
                    "a shared part is not the first");
     if (own) recorded += part.messages;
-    if (part.kind == ReplayPart::Kind::kReport) recorded += 2;
+    if (part.kind == PromptPart::Kind::kReport) recorded += 2;
   }
   ROUTESIM_CHECK(recorded == call.recorded.size(), "parts and messages disagree");
   ROUTESIM_CHECK(call.output_tokens >= 1 && call.max_tokens >= call.output_tokens,
                  "an answer longer than what is asked for");
 }
 
-void replay(ReplayCorpus corpus) {
+void replay(Sessions played) {
   std::vector<ReplaySlot> slots;
-  for (const ReplaySession& session : corpus.sessions) {
+  for (const Session& session : played) {
     ROUTESIM_CHECK(!session.calls.empty(), "a session without calls");
     for (std::size_t i = 0; i < session.calls.size(); ++i) check_call(session.calls[i], i);
     slots.push_back(
@@ -59,7 +58,7 @@ void replay(ReplayCorpus corpus) {
   ReplayClientOptions client;
   client.permits = {3, 2};
   client.request_timeout = Duration::seconds(300);
-  ReplayClient load(std::make_shared<const ReplayCorpus>(std::move(corpus)), std::move(slots),
+  ReplayClient load(std::make_shared<const Sessions>(std::move(played)), std::move(slots),
                     std::move(stages), client, WorkloadOptions{});
   const auto sent = workloads::testing::drive(
       load, workloads::testing::fixed_latency(Duration::seconds(1)), kRequests);
@@ -68,12 +67,14 @@ void replay(ReplayCorpus corpus) {
     ROUTESIM_CHECK(s.request.prompt->tokens >= 1, "a prompt without tokens");
 }
 
-void read(ReplayReader& reader, const std::string& text, bool lines) {
+template <class Settings>
+void read(const Settings& settings, const std::string& text, bool lines) {
   std::istringstream in(text);
   Diagnostics diagnostics;
-  reader.read(in, "input", lines, diagnostics);
+  tools::SessionFiles files(settings);
+  files.read(in, "input", lines, diagnostics);
   print_all(diagnostics);
-  replay(reader.take());
+  replay(files.take());
 }
 
 /// Synthetic agents whose shape the first bytes decide.
@@ -101,13 +102,13 @@ void replay_agents(Bytes input) {
   if (byte(11) % 2 == 1)
     t.context_compaction = {.trigger_tokens = workloads::Distribution::fixed(40 * byte(12)),
                             .target_tokens = workloads::Distribution::fixed(4 * byte(13))};
-  ReplayCorpus corpus;
+  Sessions made;
   for (std::uint32_t i = 0; i < 3; ++i) {
-    ReplaySession session = workloads::synthetic_session(t, byte(14), i);
+    Session session = workloads::synthetic_session(t, byte(14), i);
     ROUTESIM_CHECK(std::ssize(session.calls) <= t.max_events_per_session, "a budget is exceeded");
-    if (!session.calls.empty()) corpus.sessions.push_back(std::move(session));
+    if (!session.calls.empty()) made.push_back(std::move(session));
   }
-  replay(std::move(corpus));
+  replay(std::move(made));
 }
 
 }  // namespace
@@ -119,8 +120,8 @@ void sessions(Bytes input) {
     workloads::WekaTraceReplay weka;
     workloads::OtelTraceReplay otel;
     weka.skip_invalid_files = otel.skip_invalid_files = lines;
-    read(*workloads::make_weka_reader(weka), text, lines);
-    read(*workloads::make_otel_reader(otel), text, lines);
+    read(weka, text, lines);
+    read(otel, text, lines);
   }
 }
 

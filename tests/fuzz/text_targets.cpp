@@ -15,6 +15,7 @@
 #include "tools/ingest/description.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/measured_file.h"
+#include "tools/ingest/recordings/log_readers.h"
 #include "tools/ingest/shell_words.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/vllm_serve_yaml.h"
@@ -149,7 +150,7 @@ void trace(Bytes input) {
     workloads::TraceReadOptions options;
     options.format = static_cast<workloads::TraceFormat>(format);
     const auto reader =
-        workloads::make_trace_reader(std::make_unique<std::istringstream>(text), "input", options);
+        tools::make_any_trace_reader(std::make_unique<std::istringstream>(text), "input", options);
     workloads::TraceRecord record;
     std::int64_t line = 0;
     while (reader->next(record)) {

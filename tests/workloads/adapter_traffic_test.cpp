@@ -79,6 +79,19 @@ TEST(AdapterTraffic, PreparationsOfVllmBenchUseTheBaseModelAndEveryRunBeginsAnew
   EXPECT_EQ(mains, 2);
 }
 
+TEST(AdapterTraffic, WhatIsSentBeforeTheRunUsesTheBaseModelInEveryLoad) {
+  vllm_bench::Config c;
+  c.num_prompts = 3;
+  c.initial_test_request = true;
+  Diagnostics d;
+  const auto load = with_adapters(vllm_bench::make_load_generator(c, {.seed = 3}, {}, d),
+                                  {.shares = {{1, 1}}, .warms_up_base = false}, 3);
+  std::vector<std::uint32_t> adapters;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(10))))
+    adapters.push_back(s.request.prompt->adapter);
+  EXPECT_EQ(adapters, (std::vector<std::uint32_t>{0, 1, 1, 1}));
+}
+
 TEST(AdapterTraffic, APoolPromptStaysOneObjectPerAdapter) {
   std::map<std::pair<std::uint64_t, std::uint32_t>, const Prompt*> known;
   std::set<std::uint64_t> ids;

@@ -117,6 +117,23 @@ TEST(Distribution, HalvesRoundToEven) {
     EXPECT_EQ(LengthSampler(wide(DistributionType::kNormal, mean, 0)).sample(random), want);
 }
 
+TEST(Distribution, RealsKeepTheirBounds) {
+  Distribution d;
+  d.min = 2;
+  d.max = 5;
+  d.mean = 3;
+  d.std_dev = 100;
+  RandomStream random(1, Stream::kLengths);
+  int at_bounds = 0;
+  for (int i = 0; i < 200; ++i) {
+    const double x = LengthSampler(d).sample_real(random);
+    EXPECT_GE(x, 2);
+    EXPECT_LE(x, 5);
+    at_bounds += x == 2 || x == 5 ? 1 : 0;
+  }
+  EXPECT_GT(at_bounds, 180) << "within 2 of 100 deviations are 1.2 %";
+}
+
 TEST(Distribution, ChecksNameTheKey) {
   Diagnostics found;
   Distribution d;

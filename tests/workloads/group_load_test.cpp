@@ -65,6 +65,24 @@ TEST(GroupLoad, PoolPromptsAreTheSameObjectWheneverTheyComeUp) {
   EXPECT_EQ(by_id.rbegin()->first, 49U) << "ids are dense";
 }
 
+TEST(GroupLoad, APoolPromptsLengthDoesNotDependOnWhenItIsDrawn) {
+  std::map<std::uint64_t, std::int64_t> tokens;  // By the text of its own.
+  for (const double exponent : {0.0, 1.5}) {
+    GroupLoadConfig c;
+    c.requests = 500;
+    c.groups = 4;
+    c.prompts_per_group = 5;
+    c.zipf_exponent = exponent;
+    c.suffix_len = {.type = DistributionType::kUniform, .min = 1, .max = 100'000};
+    for (const Sent& s : drive(*make(c), fixed_latency(Duration::milliseconds(10)))) {
+      const Segment& own = s.request.prompt->segments.back();
+      const auto [known, is_new] = tokens.emplace(own.content, own.length);
+      ASSERT_EQ(known->second, own.length);
+    }
+  }
+  EXPECT_EQ(tokens.size(), 20U);
+}
+
 TEST(GroupLoad, StreamsWithoutKeepingRequests) {
   // The prompt of a finished request is gone: nothing but the caller holds it.
   GroupLoadConfig c;

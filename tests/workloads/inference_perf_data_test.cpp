@@ -4,6 +4,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/workloads/inference_perf_ladder.h"
+#include "tests/workloads/memory_readers.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
@@ -242,7 +243,7 @@ TEST(TraceReplay, ArrivalsAndLengthsComeFromTheRows) {
     rows[i].input_tokens = 100 + static_cast<std::int64_t>(i);
     rows[i].output_tokens = 10 + static_cast<std::int64_t>(i);
   }
-  const LoadInputs inputs{.trace = [rows] { return make_trace_reader(rows); }};
+  const LoadInputs inputs{.trace = [rows] { return workloads::testing::reader_of(rows); }};
   auto load = make(c, {}, inputs);
   const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
   ASSERT_EQ(sent.size(), 3U);
@@ -267,7 +268,7 @@ TEST(ShareGpt, StreamsTheFileInOrderWithoutItsFirstRecord) {
   Config c = ladder();
   c.data.type = DataType::kShareGpt;
   c.load.stages = {{.rate = 7, .duration = 1}};
-  const LoadInputs inputs{.conversations = [file] { return make_conversation_reader(file); }};
+  const LoadInputs inputs{.conversations = [file] { return workloads::testing::reader_of(file); }};
   auto load = make(c, {}, inputs);
   std::vector<std::int64_t> prompts;
   for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1)))) {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tests/workloads/drive.h"
+#include "tests/workloads/memory_readers.h"
 #include "workloads/conversations/conversation_data.h"
 
 namespace routesim::workloads {
@@ -73,6 +74,20 @@ TEST(MultiRoundQa, ChatsGrowByTheRealAnswers) {
       << "user 2 asks question 3 first";
 }
 
+TEST(MultiRoundQa, EveryRoundBeginsWithTheTemplatesStart) {
+  Diagnostics found;
+  WorkloadOptions options;
+  options.chat_template = {.preamble_tokens = 25, .message_tokens = 5, .reply_tokens = 4};
+  const auto load = make_load_generator(small(), options, {}, found);
+  std::map<std::uint64_t, std::vector<std::int64_t>> tokens;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(500)))) {
+    EXPECT_EQ(s.request.prompt->preamble_tokens, 30);
+    tokens[s.request.session].push_back(s.request.prompt->tokens);
+  }
+  // 190 tokens and the template's 34; then the answer's 10, a header, 19 of a question, a reply.
+  EXPECT_EQ(tokens[3], (std::vector<std::int64_t>{224, 262, 300}));
+}
+
 // A chat of 8 messages begins with a question, one of 7 is taken to begin with an answer; one of 6
 // is too short for 3 rounds. User n has the chat of number n, from 0, of those that are long
 // enough.
@@ -91,7 +106,7 @@ TEST(MultiRoundQa, ShareGptUsersAskTheirOwnQuestions) {
   config.answer_len = 404;
   Diagnostics found;
   LoadInputs inputs;
-  inputs.conversations = [&] { return make_conversation_reader(chats); };
+  inputs.conversations = [&] { return workloads::testing::reader_of(chats); };
   const auto load = make_load_generator(config, {}, inputs, found);
   ASSERT_NE(load, nullptr);
   std::map<std::uint64_t, std::vector<Request>> of;

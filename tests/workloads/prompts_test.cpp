@@ -53,5 +53,12 @@ TEST(PromptBuilder, AnEmptyPromptHasOneToken) {
   EXPECT_EQ(prompt->segments.size(), 1U);
 }
 
+TEST(AnswerLength, IsFromOneTokenToTheMaximum) {
+  EXPECT_EQ(AnswerLength(Distribution::fixed(0), false, 1)(10, 7), 1);
+  EXPECT_EQ(AnswerLength(Distribution::fixed(6), false, 1)(10, 7), 6);
+  EXPECT_EQ(AnswerLength(Distribution::fixed(60), false, 1)(10, 7), 10);
+  EXPECT_EQ(AnswerLength(Distribution::fixed(6), /*ignore_eos=*/true, 1)(10, 7), 10);
+}
+
 }  // namespace
 }  // namespace routesim::workloads

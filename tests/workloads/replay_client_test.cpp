@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/drive.h"
+#include "workloads/inference_perf/inference_perf.h"
 #include "workloads/sessions/python_random.h"
 
 namespace routesim::workloads {
@@ -19,37 +20,36 @@ MessageTokens tokens(std::uint64_t content, std::int64_t length) {
 }
 
 /// A call of one message that waits for `predecessors`.
-ReplayCall call(std::vector<std::uint32_t> predecessors = {}, double wait_s = 0) {
-  ReplayCall c;
+SessionCall call(std::vector<std::uint32_t> predecessors = {}, double wait_s = 0) {
+  SessionCall c;
   c.predecessors = std::move(predecessors);
   c.wait = Duration::from_seconds(wait_s);
-  c.parts = {{.kind = ReplayPart::Kind::kRecorded, .source = 0, .messages = 1}};
+  c.parts = {{.kind = PromptPart::Kind::kRecorded, .source = 0, .messages = 1}};
   c.recorded = {tokens(7, 16)};
   c.output_tokens = c.max_tokens = 5;
   return c;
 }
 
 /// A chain of `calls` without pauses.
-ReplaySession chain(std::uint32_t calls) {
-  ReplaySession session = {.name = "chain", .calls = {}};
+Session chain(std::uint32_t calls) {
+  Session session = {.name = "chain", .calls = {}};
   for (std::uint32_t i = 0; i < calls; ++i)
     session.calls.push_back(i == 0 ? call() : call({i - 1}));
   return session;
 }
 
 struct Replayed {
-  std::vector<ReplaySession> sessions;
+  std::vector<Session> sessions;
   std::vector<ReplayStage> stages;
   ReplayClientOptions client{.permits = {100}};
   std::vector<ReplaySlot> slots{};  ///< Empty: each session once.
 
   std::unique_ptr<ReplayClient> make() const {
-    auto corpus = std::make_shared<ReplayCorpus>();
-    corpus->sessions = sessions;
     std::vector<ReplaySlot> order = slots;
     for (std::uint32_t i = 0; slots.empty() && i < sessions.size(); ++i)
       order.push_back({.session = i});
-    return std::make_unique<ReplayClient>(corpus, order, stages, client, WorkloadOptions{});
+    return std::make_unique<ReplayClient>(std::make_shared<const Sessions>(sessions), order, stages,
+                                          client, WorkloadOptions{});
   }
   std::vector<Sent> run(double latency_s = 1) const {
     const auto load = make();
@@ -86,8 +86,7 @@ TEST(ReplayClient, StartsSessionsAtTheirRate) {
 }
 
 TEST(ReplayClient, WaitsForAllPredecessorsAndThenItsPause) {
-  ReplaySession fan = {.name = "fan",
-                       .calls = {call(), call({0}, 1), call({0}, 3), call({1, 2}, 2)}};
+  Session fan = {.name = "fan", .calls = {call(), call({0}, 1), call({0}, 3), call({1, 2}, 2)}};
   const Replayed s{.sessions = {fan}, .stages = {{.sessions = 1, .concurrent = 1}}};
   // 0 ends at 1; 1 at 2 to 3; 2 at 4 to 5; the last 2 s after that.
   EXPECT_EQ(times(s.run(1)), (std::vector<double>{0, 2, 4, 7}));
@@ -101,6 +100,26 @@ TEST(ReplayClient, CallsThatWaitHoldTheWorkersPermits) {
   EXPECT_EQ(times(s.run(1)), (std::vector<double>{0, 1, 1}));
   s.client.permits = {3};
   EXPECT_EQ(times(s.run(1)), (std::vector<double>{0, 0, 1}));
+}
+
+TEST(ReplayClient, AStageIsCutAtTheFirstOfItsDurationAndItsTimeout) {
+  inference_perf::Config c;
+  c.api.type = inference_perf::ApiType::kChat;
+  c.load.type = inference_perf::LoadType::kTraceSessionReplay;
+  c.data.type = inference_perf::DataType::kWekaTraceReplay;
+  c.data.weka_trace_replay.emplace().trace_files = {"trace.json"};
+  // The second call would leave at 13 s.
+  const Session session = {.name = "a", .calls = {call(), call({0}, 12)}};
+  const auto sent = [&](std::int64_t duration, double timeout) {
+    c.load.stages = {{.duration = duration, .concurrent_sessions = 1, .timeout = timeout}};
+    const LoadInputs inputs = {.sessions = std::make_shared<const Sessions>(Sessions{session})};
+    Diagnostics d;
+    const auto load = inference_perf::make_load_generator(c, {}, inputs, d);
+    return drive(*load, fixed_latency(Duration::seconds(1))).size();
+  };
+  EXPECT_EQ(sent(20, 20), 2U);
+  EXPECT_EQ(sent(10, 20), 1U);
+  EXPECT_EQ(sent(20, 10), 1U);
 }
 
 TEST(ReplayClient, ASessionThatFailedMakesRoomAndItsLaterCallsAreNotSent) {
@@ -155,18 +174,18 @@ TEST(ReplayClient, AtItsLimitAStageSendsNoMore) {
 }
 
 TEST(ReplayClient, PromptsHoldWhatWasSentAndAnswered) {
-  ReplayCall first = call();
+  SessionCall first = call();
   first.parts[0].messages = 2;
   first.recorded = {tokens(1, 10), tokens(2, 20)};
-  ReplayCall second = call({0});
-  second.parts = {{.kind = ReplayPart::Kind::kShared, .source = 0, .messages = 2},
-                  {.kind = ReplayPart::Kind::kAnswer, .source = 0, .messages = 1},
-                  {.kind = ReplayPart::Kind::kRecorded, .source = 0, .messages = 1}};
+  SessionCall second = call({0});
+  second.parts = {{.kind = PromptPart::Kind::kShared, .source = 0, .messages = 2},
+                  {.kind = PromptPart::Kind::kAnswer, .source = 0, .messages = 1},
+                  {.kind = PromptPart::Kind::kRecorded, .source = 0, .messages = 1}};
   second.recorded = {tokens(3, 30)};
   // Begins as the second, but for its last two messages.
-  ReplayCall third = call({1});
-  third.parts = {{.kind = ReplayPart::Kind::kShared, .source = 1, .messages = 2},
-                 {.kind = ReplayPart::Kind::kRecorded, .source = 0, .messages = 1}};
+  SessionCall third = call({1});
+  third.parts = {{.kind = PromptPart::Kind::kShared, .source = 1, .messages = 2},
+                 {.kind = PromptPart::Kind::kRecorded, .source = 0, .messages = 1}};
   third.recorded = {tokens(4, 40)};
   Replayed s{.sessions = {{.name = "x", .calls = {first, second, third}}},
              .stages = {{.sessions = 1, .concurrent = 1}}};

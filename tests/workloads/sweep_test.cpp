@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/workloads/inference_perf_ladder.h"
+#include "workloads/sessions/session_client.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
@@ -224,6 +225,40 @@ TEST(LoadSweep, CutsConversationsToo) {
   for (const Sent& s : stages[0]) EXPECT_LE(seconds(s.done), 10);
   EXPECT_EQ(seconds(stages[1].back().request.due), 11 + 1 + 20);
   EXPECT_TRUE(load->finished());
+}
+
+/// One turn at the start of each stage, after which the tool works for a minute.
+class OneTurn final : public SessionSource {
+ public:
+  std::uint64_t session_of(std::size_t, std::int64_t) const override { return 1; }
+  std::int64_t worker_of(std::int64_t) const override { return 0; }
+  void fill(std::size_t, std::int64_t, Request& request) override {
+    request.held_open = Duration::seconds(60);
+  }
+  void completed(std::size_t, std::int64_t, const Request&, Outcome) override {}
+  void end_of_stage(std::size_t) override {}
+};
+
+TEST(LoadSweep, AProbeThatWasCutDoesNotWaitForToolCalls) {
+  for (const double timeout_s : {2.0, 20.0}) {
+    SweepSettings settings;
+    settings.timeout_s = timeout_s;
+    settings.grace = Duration::seconds(10);
+    settings.arrivals = [](std::size_t, double) { return immediate_arrivals(1); };
+    std::vector<SessionClient::Stage> stages(2);
+    for (SessionClient::Stage& stage : stages) stage.permits = {1};
+    stages[0].arrivals = immediate_arrivals(1);
+    SessionClient load(std::move(stages), std::make_unique<OneTurn>(), {},
+                       std::make_unique<RateSweep>(settings));
+    std::vector<Request> sent;
+    load.advance(SimTime::zero(), sent);
+    ASSERT_EQ(sent.size(), 1U);
+    const SimTime answer = SimTime::zero() + Duration::seconds(5);
+    while (load.next_action() < answer) load.advance(load.next_action(), sent);
+    load.on_completed(sent[0], Outcome::kSuccess, answer);
+    // The probe is cut a second after its timeout: at 3 s, before the answer, or at 21 s.
+    EXPECT_EQ(load.finished(), timeout_s == 2);
+  }
 }
 
 TEST(LoadSweep, LeavesOutWarmUpStages) {

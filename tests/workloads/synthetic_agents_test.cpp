@@ -10,7 +10,7 @@
 namespace routesim::workloads::inference_perf {
 namespace {
 
-using Kind = ReplayPart::Kind;
+using Kind = PromptPart::Kind;
 
 /// One turn, an answer without tools, no system prompt.
 SyntheticAgentic bare() {
@@ -40,21 +40,21 @@ SyntheticAgentic with_sub_agents(std::int64_t n) {
   return t;
 }
 
-std::vector<ReplayCall> calls(const SyntheticAgentic& t, std::uint32_t index = 0) {
+std::vector<SessionCall> calls(const SyntheticAgentic& t, std::uint32_t index = 0) {
   return synthetic_session(t, 1, index).calls;
 }
 
-std::vector<int> messages(const std::vector<ReplayCall>& all) {
+std::vector<int> messages(const std::vector<SessionCall>& all) {
   std::vector<int> out;
-  for (const ReplayCall& call : all) {
+  for (const SessionCall& call : all) {
     int n = 0;
-    for (const ReplayPart& part : call.parts) n += static_cast<int>(part.messages);
+    for (const PromptPart& part : call.parts) n += static_cast<int>(part.messages);
     out.push_back(n);
   }
   return out;
 }
 
-std::int64_t new_tokens(const ReplayCall& call) {
+std::int64_t new_tokens(const SessionCall& call) {
   std::int64_t n = 0;
   for (const MessageTokens& text : call.recorded)
     for (const Segment& s : *text) n += s.length;
@@ -110,7 +110,7 @@ TEST(SyntheticAgents, AToolLoopWaitsForItsTools) {
   EXPECT_EQ(all[1].max_tokens, all[1].output_tokens + 3 * kCallFrameTokens + 64);
   EXPECT_EQ(new_tokens(all[2]), result(1) + result(2) + result(3) + kAnswerDirectiveTokens);
   EXPECT_EQ(all[2].output_tokens, 40);
-  for (const ReplayCall& call : all) {
+  for (const SessionCall& call : all) {
     EXPECT_EQ(call.tools.length, 8 * theme.definition);
     EXPECT_TRUE(call.stops_by_itself);
   }
@@ -184,7 +184,7 @@ TEST(SyntheticAgents, EveryGraphHoldsTogether) {
     const std::vector<int> counts = messages(all);
     for (std::size_t c = 0; c < all.size(); ++c) {
       std::size_t recorded = 0;
-      for (const ReplayPart& part : all[c].parts) {
+      for (const PromptPart& part : all[c].parts) {
         recorded += part.kind == Kind::kRecorded ? part.messages
                     : part.kind == Kind::kReport ? 2
                                                  : 0;
@@ -216,6 +216,19 @@ TEST(SyntheticAgents, ACompactedContextBeginsAnew) {
   EXPECT_EQ(all[2].predecessors, (std::vector<std::uint32_t>{1}));
   EXPECT_EQ(all[2].parts[0].kind, Kind::kRecorded);
   EXPECT_EQ(new_tokens(all[2]), 700 + agent_theme(0).objective);
+}
+
+TEST(SyntheticAgents, ToolDefinitionsCountForTheCompaction) {
+  SyntheticAgentic t = with_tools(0);
+  t.turns_per_session = Distribution::fixed(2);
+  // A turn is 500 tokens and 32 that ask for its answer; eight tools count 235 each: 2,412.
+  const auto second_begins_anew = [&t](std::int64_t trigger) {
+    t.context_compaction = ContextCompaction{.trigger_tokens = Distribution::fixed(trigger),
+                                             .target_tokens = Distribution::fixed(700)};
+    return calls(t).at(1).parts.at(0).kind == Kind::kRecorded;
+  };
+  EXPECT_TRUE(second_begins_anew(2412));
+  EXPECT_FALSE(second_begins_anew(2413));
 }
 
 TEST(SyntheticAgents, DifferByIndexAndSeedOnly) {

@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
+#include "tests/workloads/memory_readers.h"
+#include "workloads/traces/text_blocks.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -335,7 +337,7 @@ TEST(TraceReplay, TimeScaleLimitAndPermits) {
     records[i].input_tokens = 10;
     records[i].output_tokens = 1;
   }
-  const TraceOpener open = [records] { return make_trace_reader(records); };
+  const TraceOpener open = [records] { return workloads::testing::reader_of(records); };
   Diagnostics found;
   TraceReplayConfig config;
   config.time_scale = 0.5;
@@ -534,61 +536,6 @@ TEST(TraceReplay, AChatBeginsWithTheMessagesOfTheTurnBefore) {
   EXPECT_EQ(read(chat(user), format(TraceFormat::kJsonl))[0].at, Duration::zero());
 }
 
-/// LiteLLM's published example (tests/logging_callback_tests/gcs_pub_sub_body), less its prices.
-std::string litellm(const std::string& start, const std::string& more) {
-  return R"({"id":"chatcmpl-2299b6a2","call_type":"acompletion","stream":true,"startTime":")" +
-         start + R"(","prompt_tokens":10,"completion_tokens":20,"response":{"choices":[]},)" +
-         R"("session_id":"1234567890","metadata":"{\"a\": 1}")" + more + "}\n";
-}
-
-TEST(TraceReader, LiteLlmPayloadsInAnyOrder) {
-  const std::string text = R"([{"role":"user","content":"Hello, world!"}])";
-  const auto rows =
-      read(litellm("2025-01-24 09:20:47.847371",
-                   R"(,"status":"success","cache_hit":null,"messages":)" + text) +
-               litellm("2025-01-24 09:20:46.347371", R"(,"cache_hit":"None","messages":"{}")") +
-               litellm("2025-01-24 09:20:48", R"(,"status":"failure")") +
-               litellm("2025-01-24 09:20:48", R"(,"cache_hit":"True")") +
-               litellm("2025-01-24 09:20:48", R"(,"cache_hit":true)") +
-               litellm("2025-01-24 09:20:49",
-                       R"(,"messages":[{"role":"user","content":"redacted-by-litellm"}])"),
-           format(TraceFormat::kLiteLlm));
-  ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[0].line, 2) << "the earlier start";
-  EXPECT_EQ(rows[0].at, Duration::zero());
-  EXPECT_EQ(rows[1].at, Duration::milliseconds(1500));
-  EXPECT_EQ(rows[1].input_tokens, 10);
-  EXPECT_EQ(rows[1].output_tokens, 20);
-  EXPECT_NE(rows[1].session, 0U);
-  EXPECT_TRUE(rows[0].hash_ids.empty()) << "the prompt was not logged";
-  EXPECT_EQ(rows[1].hash_ids.size(), 1U);
-  EXPECT_EQ(rows[1].text_tokens, 12) << "5 + 13/4.3 + 3";
-  EXPECT_TRUE(rows[2].hash_ids.empty()) << "the prompt was redacted";
-}
-
-TEST(TraceReader, LiteLlmPromptsMayStandInTexts) {
-  const std::string quoted = R"("[{\"role\":\"user\",\"content\":\"Hello, world!\"}]")";
-  const std::string body =
-      R"("{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello, world!\"}]}")";
-  const auto ids = [](const std::string& more) {
-    return read(litellm("2025-01-24 09:20:46", more), format(TraceFormat::kLiteLlm))[0].hash_ids;
-  };
-  const auto plain = ids(R"(,"messages":[{"role":"user","content":"Hello, world!"}])");
-  ASSERT_EQ(plain.size(), 1U);
-  EXPECT_EQ(ids(",\"messages\":" + quoted), plain);
-  EXPECT_EQ(ids(R"(,"messages":"{}","proxy_server_request":)" + body), plain);
-  EXPECT_NE(ids(R"(,"messages":"Hello, world!")"), plain) << "a text without a template";
-}
-
-TEST(TraceReader, LiteLlmErrorsAreNamed) {
-  const Diagnostic d = error_of(litellm("2025-01-24 09:20:46", "") + litellm("soon", ""),
-                                format(TraceFormat::kLiteLlm));
-  EXPECT_EQ(d.message, "expected a number or a date and time (got \"soon\")");
-  EXPECT_EQ(d.where.line, 2);
-  EXPECT_EQ(error_of(R"({"startTime":1,"prompt_tokens":3})", format(TraceFormat::kLiteLlm)).message,
-            "`completion_tokens` is missing");
-}
-
 TEST(TraceReader, AResponseOfTheApiIsNoAnswerText) {
   const auto rows = read(R"({"timestamp":0,"prompt":"a","output_length":7,"response":{"id":1}})",
                          format(TraceFormat::kJsonl));
@@ -718,6 +665,59 @@ TEST(TraceReplay, DelayedTurnsWaitForTheirSession) {
   EXPECT_EQ(at, (std::map<std::int64_t, std::int64_t>{
                     {10, 0}, {20, 1500}, {30, 2750}, {40, 100}, {50, 9000}, {60, 9000}}));
   EXPECT_TRUE(load->finished());
+}
+
+TEST(TraceReplay, TheTimeScaleMultipliesDelaysBetweenTurns) {
+  const std::string text =
+      "{\"timestamp\": 2000, \"session_id\": \"a\", \"input_length\": 10, \"output_length\": 1}\n"
+      "{\"delay\": 500, \"session_id\": \"a\", \"input_length\": 20, \"output_length\": 1}\n";
+  TraceReadOptions options;
+  options.from_first = false;
+  Diagnostics found;
+  const auto load = make_load_generator(TraceReplayConfig{.time_scale = 3}, {},
+                                        {.trace = opener(text, options)}, found);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].sent, SimTime::zero() + Duration::seconds(6));
+  // 6 s, an answer of 1 s, and three times 0.5 s.
+  EXPECT_EQ(sent[1].sent, SimTime::zero() + Duration::milliseconds(8500));
+}
+
+TEST(TraceReplay, PromptsOfEqualIdsAndOtherLengthsAreOtherPrompts) {
+  std::vector<TraceRecord> rows;
+  for (const std::int64_t tokens : {1024, 1024, 900, 1024, 900}) {
+    TraceRecord& row = rows.emplace_back();
+    row.input_tokens = tokens;
+    row.output_tokens = 1;
+    row.hash_ids = {7, 8};
+  }
+  Diagnostics found;
+  const auto load =
+      make_load_generator(TraceReplayConfig{}, {},
+                          {.trace = [&] { return workloads::testing::reader_of(rows); }}, found);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  ASSERT_EQ(sent.size(), 5U);
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    EXPECT_EQ(sent[i].request.prompt->tokens, rows[i].input_tokens) << i;
+  EXPECT_EQ(sent[1].request.prompt, sent[3].request.prompt) << "kept when it came again";
+  EXPECT_EQ(shared(*sent[0].request.prompt, *sent[2].request.prompt), 900);
+}
+
+TEST(JsonScanner, AHalfOfASurrogatePairIsAReplacementCharacter) {
+  std::string text;
+  JsonScanner json(R"("\ud800x\ude00")");
+  ASSERT_TRUE(json.read_string(text));
+  EXPECT_EQ(text, "\xEF\xBF\xBDx\xEF\xBF\xBD");
+}
+
+TEST(TextBlocks, WideCharactersAreSevenTenthsOfAToken) {
+  TextBlocks wide, narrow;
+  for (int i = 0; i < 10; ++i) {
+    wide.add("\xE6\xBC\xA2");
+    narrow.add("\xC3\xA9");
+  }
+  EXPECT_EQ(wide.tokens(), 7);
+  EXPECT_EQ(narrow.tokens(), 3) << "10 / 4.3, rounded up";
 }
 
 TEST(TraceReplay, ABrokenLineStopsTheUserBeforeTheRun) {

@@ -74,6 +74,39 @@ TEST(TrafficClasses, ASessionStaysInItsClass) {
   EXPECT_LT(first_class, class_of.size());
 }
 
+/// One request at once with each number below 200, in the session of that number where there are
+/// sessions.
+class Numbered final : public LoadGenerator {
+ public:
+  explicit Numbered(bool sessions) : sessions_(sessions) {}
+  const std::vector<StageInfo>& stages() const override { return stages_; }
+  SimTime next_action() const override { return finished() ? SimTime::max() : SimTime::zero(); }
+  void advance(SimTime, std::vector<Request>& out) override {
+    for (; next_ < 200; ++next_) {
+      out.emplace_back().id = RequestId(next_);
+      if (sessions_) out.back().session = next_;
+    }
+  }
+  void on_completed(const Request&, Outcome, SimTime) override {}
+  bool finished() const override { return next_ == 200; }
+
+ private:
+  bool sessions_;
+  std::uint64_t next_ = 1;
+  std::vector<StageInfo> stages_{1};
+};
+
+TEST(TrafficClasses, ASessionsNumberIsNoRequestsNumber) {
+  const auto classes = two_classes(0.5);
+  const auto sessions = sent(*with_traffic_classes(std::make_unique<Numbered>(true), classes, 3));
+  const auto single = sent(*with_traffic_classes(std::make_unique<Numbered>(false), classes, 3));
+  int equal = 0;
+  for (std::size_t i = 0; i < 199; ++i)
+    equal += sessions[i].traffic_class == single[i].traffic_class ? 1 : 0;
+  // Half of 199 independent draws, of which the deviation is 7.
+  EXPECT_NEAR(equal, 100, 4 * 7);
+}
+
 TEST(TrafficClasses, FaultsAreNamed) {
   std::vector<TrafficClass> classes = two_classes(0.5);
   classes[1].share = 0.4;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
+#include "tests/workloads/memory_readers.h"
 
 namespace routesim::workloads::vllm_bench {
 namespace {
@@ -192,7 +193,7 @@ LoadInputs conversations(const std::vector<std::pair<std::int64_t, std::int64_t>
                              {.human = false, .tokens = output, .text = ++text}};
     items.push_back(conversation);
   }
-  return {.conversations = [items] { return make_conversation_reader(items); }, .trace = {}};
+  return {.conversations = [items] { return workloads::testing::reader_of(items); }, .trace = {}};
 }
 
 TEST(VllmBench, ShareGptFiltersAndOversamples) {
@@ -267,6 +268,23 @@ TEST(VllmBench, BurstGptUsesOnlyTheLengths) {
   }
   EXPECT_EQ(lengths, (std::set<std::int64_t>{417, 1087}));
   EXPECT_EQ(contents.size(), 4U);
+}
+
+TEST(VllmBench, BurstGptRowsWithoutAnAnswerAreNotSent) {
+  Config c;
+  c.dataset_name = Dataset::kBurstGpt;
+  c.num_prompts = 30;
+  std::vector<TraceRecord> rows(3);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].input_tokens = 100 + static_cast<std::int64_t>(i);
+    rows[i].output_tokens = i == 1 ? 0 : 9;
+  }
+  auto load =
+      make(c, {.conversations = {}, .trace = [&] { return workloads::testing::reader_of(rows); }});
+  std::set<std::int64_t> lengths;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1))))
+    lengths.insert(s.request.prompt->tokens);
+  EXPECT_EQ(lengths, (std::set<std::int64_t>{100, 102})) << "repeated up to num_prompts";
 }
 
 TEST(VllmBench, TimedTraceEndsWithItsIdsWithoutAWord) {

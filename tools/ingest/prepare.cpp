@@ -14,6 +14,7 @@
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_file.h"
+#include "tools/ingest/recordings/recordings.h"
 #include "tools/ingest/run_checks.h"
 #include "tools/ingest/trace_files.h"
 #include "tools/ingest/tree/parse_config.h"
@@ -128,14 +129,13 @@ std::vector<ReferencedFile> replay_files(const LoadedVariant& variant, Diagnosti
 }
 
 /// Reads them all. Null when the load replays no files, or after an error.
-std::shared_ptr<const workloads::ReplayCorpus> read_replay_sessions(const LoadedVariant& variant,
-                                                                    Diagnostics& diagnostics) {
+std::shared_ptr<const workloads::Sessions> read_replay_sessions(const LoadedVariant& variant,
+                                                                Diagnostics& diagnostics) {
   Diagnostics found;
   const std::vector<ReferencedFile> files = replay_files(variant, found);
-  std::shared_ptr<const workloads::ReplayCorpus> corpus;
+  std::shared_ptr<const workloads::Sessions> sessions;
   if (!files.empty()) {
-    const std::unique_ptr<workloads::ReplayReader> reader =
-        session_reader(variant.scenario.workload.load);
+    const std::unique_ptr<SessionFiles> reader = session_files(variant.scenario.workload.load);
     for (const ReferencedFile& file : files) {
       const std::unique_ptr<std::istream> in =
           open_records(file.path, variant.provenance.nearest(file.key), file.key, found);
@@ -143,11 +143,10 @@ std::shared_ptr<const workloads::ReplayCorpus> read_replay_sessions(const Loaded
       if (in != nullptr && !found.has_errors())
         reader->read(*in, file.path, file.path.ends_with(".jsonl"), found);
     }
-    if (!found.has_errors())
-      corpus = std::make_shared<const workloads::ReplayCorpus>(reader->take());
+    if (!found.has_errors()) sessions = std::make_shared<const workloads::Sessions>(reader->take());
   }
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
-  return corpus;
+  return sessions;
 }
 
 /// Opens the files that the load names.

@@ -13,6 +13,8 @@
 
 #include "base/diagnostic.h"
 #include "base/text.h"
+#include "tools/ingest/recordings/log_readers.h"
+#include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::tools {
@@ -203,8 +205,7 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
       options.format == TraceFormat::kMooncake || options.format == TraceFormat::kVidur;
   if (!options.from_first || !counts_from_zero) return;
   options.from_first = false;
-  const auto reader =
-      workloads::make_trace_reader(record_lines(reference.path), reference.path, options);
+  const auto reader = make_any_trace_reader(record_lines(reference.path), reference.path, options);
   workloads::TraceRecord record;
   std::int64_t n = 0;
   Duration first, last;
@@ -230,8 +231,7 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
 /// where none does.
 double text_scale(const TraceReference& reference, const TraceReadOptions& options) {
   constexpr std::int64_t kEnough = 1000;
-  const auto reader =
-      workloads::make_trace_reader(record_lines(reference.path), reference.path, options);
+  const auto reader = make_any_trace_reader(record_lines(reference.path), reference.path, options);
   workloads::TraceRecord record;
   std::int64_t stated = 0, estimated = 0;
   for (std::int64_t n = 0; n < kEnough && reader->next(record); ++n) {
@@ -242,25 +242,54 @@ double text_scale(const TraceReference& reference, const TraceReadOptions& optio
   return stated > 0 ? static_cast<double>(stated) / static_cast<double>(estimated) : 1;
 }
 
-/// Positions, in bytes from 1, of the columns of a header or the keys of a record in their line.
-std::vector<int> column_places(std::string_view line, TraceFormat format) {
-  std::vector<int> places;
-  if (!is_json(format)) {
-    std::vector<std::string> names;
-    (void)workloads::split_csv(line, names, places);
-    return places;
-  }
+/// A column of a header or a key of a record.
+struct Column {
+  std::string name;
+  int place = 1;         ///< In its line, in bytes from 1.
+  bool is_used = false;  ///< A reader with the trace's options reads it.
+};
+
+/// The keys of a record. None where it is no object.
+std::vector<Column> keys_of(std::string_view line, const TraceReadOptions& options) {
+  const workloads::CsvColumns used = workloads::columns_of(options);
+  std::vector<Column> keys;
   workloads::JsonScanner json(line);
-  std::string key;
-  if (!json.begin_object()) return places;
-  // A key stands behind the blanks and the comma that the scanner is at.
-  std::size_t at = static_cast<std::size_t>(json.value_column()) - 1;
-  while (json.next_member(key)) {
-    places.push_back(static_cast<int>(line.find('"', at)) + 1);
-    json.skip();
+  std::size_t at = 0;
+  const bool good = json.members([&](const std::string& key) {
+    // A key stands behind the end of the value before it.
+    const int place = static_cast<int>(line.find('"', at)) + 1;
+    const bool is_used =
+        options.format == TraceFormat::kLiteLlm
+            ? std::find(kLiteLlmKeys.begin(), kLiteLlmKeys.end(), key) != kLiteLlmKeys.end()
+            : workloads::meaning_of(key, used) != workloads::TraceKey::kNone;
+    keys.push_back({key, place, is_used});
+    const bool skipped = json.skip();
     at = static_cast<std::size_t>(json.column()) - 1;
+    return skipped;
+  });
+  return good ? keys : std::vector<Column>();
+}
+
+/// The columns of a CSV file. None where its first line is no header.
+std::vector<Column> columns_of_header(const std::string& line, const TraceReadOptions& options) {
+  using workloads::TraceKey;
+  const workloads::CsvColumns used = workloads::columns_of(options);
+  std::vector<std::string> names;
+  std::vector<int> places;
+  if (!workloads::split_csv(line, names, places)) return {};
+  if (options.format == TraceFormat::kAzure && workloads::parse_date_time_ns(names[0])) return {};
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const TraceKey meaning = workloads::meaning_of(names[i], used);
+    const bool is_model =
+        options.format == TraceFormat::kBurstGpt && !options.model.empty() && names[i] == "Model";
+    // These are keys of JSON lines only.
+    const bool is_json_key = meaning == TraceKey::kHashIds || meaning == TraceKey::kDelay ||
+                             meaning == TraceKey::kText || meaning == TraceKey::kAnswerText;
+    columns.push_back(
+        {names[i], places[i], is_model || (meaning != TraceKey::kNone && !is_json_key)});
   }
-  return places;
+  return columns;
 }
 
 /// Notes what becomes of the trace's columns, or of the keys of its first record.
@@ -268,7 +297,7 @@ void note_columns(const TraceReference& reference, const std::string& line,
                   const TraceReadOptions& options, Diagnostics& diagnostics) {
   if (options.format == TraceFormat::kOtlp || options.format == TraceFormat::kVllmLog) {
     const auto reader =
-        workloads::make_trace_reader(record_lines(reference.path), reference.path, options);
+        make_any_trace_reader(record_lines(reference.path), reference.path, options);
     workloads::TraceRecord record;
     (void)reader->next(record);
     for (KeyUse key : reader->diagnostics().keys()) {
@@ -277,16 +306,12 @@ void note_columns(const TraceReference& reference, const std::string& line,
     }
     return;
   }
-  const auto columns = workloads::trace_columns(line, options);
-  if (columns.empty()) return;
-  const std::vector<int> places = column_places(line, options.format);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const auto& [name, is_used] = columns[i];
+  for (const Column& c :
+       is_json(options.format) ? keys_of(line, options) : columns_of_header(line, options))
     diagnostics.key(
-        key_use({.file = reference.path, .line = 1, .column = places.at(i)}, "trace",
-                reference.path_key + "." + name, is_used ? Fate::kUsed : Fate::kNoEffect,
-                is_used ? "" : "requests have times, lengths, prefixes, texts and sessions"));
-  }
+        key_use({.file = reference.path, .line = 1, .column = c.place}, "trace",
+                reference.path_key + "." + c.name, c.is_used ? Fate::kUsed : Fate::kNoEffect,
+                c.is_used ? "" : "requests have times, lengths, prefixes, texts and sessions"));
 }
 
 }  // namespace
@@ -386,7 +411,7 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
               diagnostics);
   if (is_json(options->format)) options->text_scale = text_scale(reference, *options);
   return [path = reference.path, options = *options]() {
-    return workloads::make_trace_reader(record_lines(path), path, options);
+    return make_any_trace_reader(record_lines(path), path, options);
   };
 }
 

@@ -113,7 +113,7 @@ class PromptReader final : public ConversationReader {
     JsonScanner json(line_, lines_.line_number());
     std::int64_t output = 0;
     bool prompt = false, has_output = false;
-    (void)json.members([&](const std::string& key) {
+    (void)json.document([&](const std::string& key) {
       if (key != "prompt" && key != "output_tokens") return json.skip();
       const int column = json.value_column();
       if (std::exchange(key == "prompt" ? prompt : has_output, true))
@@ -124,7 +124,6 @@ class PromptReader final : public ConversationReader {
       return json.read_string(text_) &&
              (!text_.empty() || json.fail_at("the prompt is empty, which vLLM refuses", column));
     });
-    if (json.ok() && !json.at_end()) json.fail("text behind the object");
     if (json.ok() && !prompt) json.fail("a row without `prompt`");
     if (!json.ok()) return fail(json.error(), json.column());
     conversation.messages.push_back(describe_text(text_, characters_per_token_));
@@ -154,22 +153,6 @@ class PromptReader final : public ConversationReader {
   bool over_ = false;
 };
 
-class MemoryReader final : public ConversationReader {
- public:
-  explicit MemoryReader(std::vector<Conversation> items) : items_(std::move(items)) {}
-  bool next(Conversation& conversation) override {
-    if (position_ == items_.size()) return false;
-    conversation = items_[position_++];
-    return true;
-  }
-  const Diagnostics& diagnostics() const override { return diagnostics_; }
-
- private:
-  std::vector<Conversation> items_;
-  std::size_t position_ = 0;
-  Diagnostics diagnostics_;
-};
-
 }  // namespace
 
 std::unique_ptr<ConversationReader> make_sharegpt_reader(std::unique_ptr<std::istream> in,
@@ -182,10 +165,6 @@ std::unique_ptr<ConversationReader> make_prompt_reader(std::unique_ptr<std::istr
                                                        std::string file,
                                                        double characters_per_token) {
   return std::make_unique<PromptReader>(std::move(in), std::move(file), characters_per_token);
-}
-
-std::unique_ptr<ConversationReader> make_conversation_reader(std::vector<Conversation> items) {
-  return std::make_unique<MemoryReader>(std::move(items));
 }
 
 }  // namespace routesim::workloads

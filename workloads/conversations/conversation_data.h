@@ -49,7 +49,4 @@ std::unique_ptr<ConversationReader> make_prompt_reader(
     std::unique_ptr<std::istream> in, std::string file,
     double characters_per_token = kCharactersPerToken);
 
-/// Conversations that stand in memory.
-std::unique_ptr<ConversationReader> make_conversation_reader(std::vector<Conversation> items);
-
 }  // namespace routesim::workloads

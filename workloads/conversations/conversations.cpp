@@ -17,7 +17,11 @@ class ConversationClient final : public LoadGenerator {
  public:
   ConversationClient(const ConversationsConfig& config, std::uint64_t seed,
                      std::vector<ChatThread> threads, std::vector<StageInfo> infos)
-      : config_(config), seed_(seed), threads_(std::move(threads)), infos_(std::move(infos)) {
+      : config_(config),
+        frame_(config.chat_template, seed),
+        seed_(seed),
+        threads_(std::move(threads)),
+        infos_(std::move(infos)) {
     start_stage(SimTime::zero());
   }
 
@@ -70,12 +74,6 @@ class ConversationClient final : public LoadGenerator {
     std::vector<Segment> history{};  // Everything up to and including the last answer.
   };
 
-  static std::vector<Segment> with_answer(const Request& request) {
-    return PromptBuilder(*request.prompt)
-        .append(request.output_content, request.output_tokens)
-        .segments();
-  }
-
   /// The prompt without the header of the answer that never came.
   std::vector<Segment> without_reply(const Request& request) const {
     std::vector<Segment> segments = request.prompt->segments;
@@ -113,10 +111,10 @@ class ConversationClient final : public LoadGenerator {
     PromptBuilder prompt;
     prompt.reserve(user.history.size() + 4);
     if (user.history.empty())
-      prompt.append(template_preamble(seed_), config_.chat_template.preamble_tokens);
+      frame_.preamble(prompt);
     else
       prompt.append(user.history);
-    prompt.append(template_header(seed_), config_.chat_template.message_tokens);
+    frame_.header(prompt);
     if (user.history.empty()) {
       prompt.preamble_is_done();
       preamble_tokens_ = prompt.tokens();
@@ -124,7 +122,7 @@ class ConversationClient final : public LoadGenerator {
       prompt.preamble_is(preamble_tokens_);
     }
     prompt.append(turn.content, turn.tokens);
-    prompt.append(template_reply(seed_), config_.chat_template.reply_tokens);
+    frame_.reply(prompt);
 
     Request request;
     request.id = RequestId(next_id_);
@@ -146,6 +144,7 @@ class ConversationClient final : public LoadGenerator {
   }
 
   ConversationsConfig config_;
+  ChatFrame frame_;
   std::uint64_t seed_;
   std::vector<ChatThread> threads_;
   std::vector<StageInfo> infos_;

@@ -54,8 +54,9 @@ struct Strategy {
 class Conversations {
  public:
   Conversations(const Config& config, const WorkloadOptions& options)
-      : config_(config), template_(options.chat_template), seed_(options.seed) {
-    if (!config.chat) template_ = {};
+      : config_(config),
+        frame_(config.chat ? options.chat_template : ChatTemplate{}, options.seed),
+        seed_(options.seed) {
     for (const PrefixBucket& b : config.data.prefix_buckets) {
       total_ += static_cast<double>(b.bucket_weight);
       reach_.push_back(total_);
@@ -72,11 +73,11 @@ class Conversations {
     PromptBuilder prompt;
     prompt.append(history);
     if (turn == 0) open(epoch, random, prompt);
-    prompt.append(template_header(seed_), template_.message_tokens);
+    frame_.header(prompt);
     prompt.append(
         content_id(seed_, ContentKind::kTurnInput, conversation, static_cast<std::uint64_t>(turn)),
         sample(config_.data.prompt, random));
-    prompt.append(template_reply(seed_), template_.reply_tokens);
+    frame_.reply(prompt);
     request.prompt = std::move(prompt).build(request.id.value());
     // The tool sets ignore_eos.
     request.max_tokens = request.output_tokens = sample(config_.data.output, random);
@@ -88,7 +89,7 @@ class Conversations {
   /// A bucket by its weight, and one of its prefixes, each as likely as the others (rand.choice of
   /// a list that repeats prefixes by the weight of their bucket).
   void open(std::uint64_t epoch, RandomStream& random, PromptBuilder& prompt) const {
-    prompt.append(template_preamble(seed_), template_.preamble_tokens);
+    frame_.preamble(prompt);
     prompt.preamble_is_done();
     if (reach_.empty()) return;
     const double at = random.uniform() * total_;
@@ -97,13 +98,13 @@ class Conversations {
     const PrefixBucket& bucket = config_.data.prefix_buckets[i];
     const std::uint64_t which = random.below(static_cast<std::uint64_t>(bucket.prefix_count));
     if (bucket.prefix_tokens == 0) return;
-    prompt.append(template_header(seed_), template_.message_tokens);
+    frame_.header(prompt);
     prompt.append(content_id(seed_, ContentKind::kSystemPrompt, mix64(epoch, i), which),
                   bucket.prefix_tokens);
   }
 
   Config config_;
-  ChatTemplate template_;
+  ChatFrame frame_;
   std::uint64_t seed_;
   double total_ = 0;
   std::vector<double> reach_;  // Sums of the buckets' weights.
@@ -244,10 +245,7 @@ class GuidellmLoad final : public LoadGenerator {
     }
     if (request.session != 0)
       queue_->answered(request.session - first_session_,
-                       counts ? PromptBuilder(*request.prompt)
-                                    .append(request.output_content, request.output_tokens)
-                                    .segments()
-                              : std::vector<Segment>());
+                       counts ? with_answer(request) : std::vector<Segment>());
     end_if_over(now);
   }
 

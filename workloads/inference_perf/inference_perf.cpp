@@ -66,10 +66,6 @@ void check_sweep(const Config& c, Diagnostics& out) {
             std::to_string(s.num_requests) + " * " + std::to_string(s.stage_duration) + ")");
 }
 
-std::string stage_path(std::size_t i, const char* key) {
-  return "load.stages[" + std::to_string(i) + "]." + key;
-}
-
 void check_rate_stage(const Stage& s, std::size_t i, bool trace_decides, bool is_rehearsed,
                       Diagnostics& out) {
   const std::int64_t most = is_rehearsed ? kMostRehearsed : kMostRequests;
@@ -286,16 +282,6 @@ std::int64_t workers(const Config& c, const WorkloadOptions& options) {
   return c.load.num_workers.value_or(options.default_workers);
 }
 
-std::unique_ptr<ArrivalStream> trace_arrivals(const TraceOpener& open) {
-  std::shared_ptr<TraceReader> reader = open();
-  auto record = std::make_shared<TraceRecord>();
-  return callback_arrivals([reader, record](Duration& due) {
-    if (!reader->next(*record)) return false;
-    due = record->at;
-    return true;
-  });
-}
-
 /// Reads a conversation file once: broken bytes and a file without usable records are errors.
 void check_conversations(const Config& c, const ConversationOpener& open, Diagnostics& out) {
   const std::unique_ptr<ConversationReader> reader = open();
@@ -440,6 +426,10 @@ std::unique_ptr<LoadGenerator> make_client(const Config& c, const WorkloadOption
 }
 
 }  // namespace
+
+std::string stage_path(std::size_t i, const std::string& key) {
+  return "load.stages[" + std::to_string(i) + "]" + (key.empty() ? "" : ".") + key;
+}
 
 Duration request_timeout(const Config& config) {
   return config.load.request_timeout ? Duration::from_seconds(*config.load.request_timeout)

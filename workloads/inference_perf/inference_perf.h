@@ -20,7 +20,6 @@
 #include "workloads/distributions.h"
 #include "workloads/load_generator.h"
 #include "workloads/options.h"
-#include "workloads/sessions/replay_corpus.h"
 #include "workloads/sessions/replay_settings.h"
 #include "workloads/traces/trace_readers.h"
 
@@ -254,9 +253,6 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Workload& workload,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs& inputs,
                                                    Diagnostics& diagnostics);
-
-/// A reader for the recorded sessions that data.type asks for; null when it asks for none.
-std::unique_ptr<ReplayReader> session_reader(const Workload& workload);
 
 /// The settings of the sessions, recorded or made, that data.type asks for; null when it asks for
 /// none, or they are missing.

@@ -135,7 +135,6 @@ class ConversationReplaySessions final : public SessionSource {
     if (context.session != session_of(stage, index)) return;
     context.turns.push_back(
         {context.input, {.content = request.output_content, .length = request.output_tokens}});
-    context.drop_turns_beyond(max_model_len_);
   }
 
   void end_of_stage(std::size_t) override {

@@ -116,10 +116,7 @@ class SharedPrefixSessions final : public SessionSource {
                  Outcome outcome) override {
     // A failed round leaves the context of the round before.
     if (outcome == Outcome::kSuccess)
-      contexts_[static_cast<std::size_t>(session_of(stage, index))] =
-          PromptBuilder(*request.prompt)
-              .append(request.output_content, request.output_tokens)
-              .segments();
+      contexts_[static_cast<std::size_t>(session_of(stage, index))] = with_answer(request);
   }
 
   void end_of_stage(std::size_t) override {

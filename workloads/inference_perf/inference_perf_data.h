@@ -1,7 +1,9 @@
 // The data generators of inference-perf, as sources for the clients. Private to workloads/.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "workloads/client.h"
@@ -24,6 +26,9 @@ std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config
 
 /// An error when the longest answer leaves no room for a prompt, as the tool refuses it.
 void check_conversation_length(const ConversationReplay& r, Diagnostics& out);
+
+/// The key of a stage, or of `key` in it.
+std::string stage_path(std::size_t i, const std::string& key = {});
 
 /// Report errors in a stage of recorded sessions, and in their settings.
 void check_session_stage(const Stage& stage, std::size_t i, Diagnostics& out);

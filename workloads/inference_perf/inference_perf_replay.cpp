@@ -5,16 +5,11 @@
 
 #include "workloads/inference_perf/inference_perf_data.h"
 #include "workloads/sessions/python_random.h"
-#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/sessions/replay_client.h"
 #include "workloads/sessions/synthetic_agents.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
-
-std::string stage_key(std::size_t i, const char* key) {
-  return "load.stages[" + std::to_string(i) + "]" + (*key == '\0' ? "" : ".") + key;
-}
 
 std::vector<ReplaySlot> slots_of(const SessionReplay& replay, std::size_t sessions,
                                  std::optional<std::int64_t> seed) {
@@ -27,7 +22,7 @@ std::vector<ReplaySlot> slots_of(const SessionReplay& replay, std::size_t sessio
   return slots;
 }
 
-ReplayStage make_stage(const Config& c, std::size_t i, bool reported) {
+ReplayStage session_stage(const Config& c, std::size_t i, bool reported) {
   const Stage& s = c.load.stages[i];
   ReplayStage stage;
   stage.info.name = std::to_string(i);
@@ -53,28 +48,18 @@ const SessionReplay* session_replay(const Config& c) {
   return nullptr;
 }
 
-std::unique_ptr<ReplayReader> session_reader(const Workload& workload) {
-  if (!workload.config) return nullptr;
-  const Data& data = workload.config->data;
-  if (data.type == DataType::kOtelTraceReplay && data.otel_trace_replay)
-    return make_otel_reader(*data.otel_trace_replay);
-  if (data.type == DataType::kWekaTraceReplay && data.weka_trace_replay)
-    return make_weka_reader(*data.weka_trace_replay);
-  return nullptr;
-}
-
 void check_session_stage(const Stage& s, std::size_t i, Diagnostics& out) {
   const auto refuse = [&](bool given, const char* key) {
-    if (given) out.error({}, stage_key(i, key), "has no place in load type trace_session_replay");
+    if (given) out.error({}, stage_path(i, key), "has no place in load type trace_session_replay");
   };
   refuse(s.rate.has_value(), "rate");
   refuse(s.num_requests.has_value(), "num_requests");
   refuse(s.concurrency_level.has_value(), "concurrency_level");
   if (!s.concurrent_sessions)
-    out.error({}, stage_key(i, "concurrent_sessions"), "is missing");
+    out.error({}, stage_path(i, "concurrent_sessions"), "is missing");
   else if (s.session_rate && *s.concurrent_sessions > 0 &&
            *s.session_rate > static_cast<double>(*s.concurrent_sessions))
-    out.error({}, stage_key(i, "session_rate"), "exceeds concurrent_sessions",
+    out.error({}, stage_path(i, "session_rate"), "exceeds concurrent_sessions",
               "the tool does not start sessions at a higher rate than there may be at once");
 }
 
@@ -105,19 +90,18 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
   const SessionReplay& replay = *session_replay(c);
   const std::string key = "data." + std::string(enum_name(c.data.type));
   const bool synthetic = c.data.type == DataType::kSyntheticAgentic;
-  const std::shared_ptr<const ReplayCorpus> corpus =
+  const std::shared_ptr<const Sessions> sessions =
       synthetic ? synthetic_sessions(*c.data.synthetic_agentic, options.seed, key + ".", out)
                 : inputs.sessions;
-  if (synthetic && corpus == nullptr) return nullptr;
-  if (corpus == nullptr || corpus->sessions.empty()) {
+  if (synthetic && sessions == nullptr) return nullptr;
+  if (sessions == nullptr || sessions->empty()) {
     out.error(
         {}, key,
         synthetic ? "makes no session: no turn was drawn" : "no session to replay is in the files");
     return nullptr;
   }
-  const std::vector<ReplaySession>& sessions = corpus->sessions;
   std::vector<ReplaySlot> slots = slots_of(
-      replay, sessions.size(),
+      replay, sessions->size(),
       synthetic
           ? std::nullopt
           : std::optional(c.load.base_seed.value_or(static_cast<std::int64_t>(options.seed))));
@@ -134,24 +118,24 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
   std::vector<ReplayStage> stages;
   std::size_t next = 0;
   for (std::size_t i = 0; i < c.load.stages.size(); ++i) {
-    ReplayStage stage = make_stage(c, i, i >= static_cast<std::size_t>(options.warmup_stages));
+    ReplayStage stage = session_stage(c, i, i >= static_cast<std::size_t>(options.warmup_stages));
     const auto left = static_cast<std::int64_t>(slots.size() - next);
     const std::int64_t asked = c.load.stages[i].num_sessions.value_or(left);
     stage.sessions = std::min(asked, left);
     if (left == 0)
-      out.warning({}, stage_key(i, ""), "no session is left for it: the tool skips it",
+      out.warning({}, stage_path(i), "no session is left for it: the tool skips it",
                   "earlier stages took all: set their num_sessions, or " + more);
     else if (asked > left)
-      out.warning({}, stage_key(i, "num_sessions"),
+      out.warning({}, stage_path(i, "num_sessions"),
                   "only " + std::to_string(left) + " left (got " + std::to_string(asked) + ")",
                   "set " + more);
     for (std::int64_t s = 0; s < stage.sessions; ++s)
       stage.info.requests +=
-          static_cast<std::int64_t>(sessions[slots[next++].session].calls.size());
+          static_cast<std::int64_t>((*sessions)[slots[next++].session].calls.size());
     if (stage.limit != Duration::max()) stage.info.requests = -1;
     stages.push_back(std::move(stage));
   }
-  return std::make_unique<ReplayClient>(corpus, std::move(slots), std::move(stages), client,
+  return std::make_unique<ReplayClient>(sessions, std::move(slots), std::move(stages), client,
                                         options);
 }
 

@@ -92,14 +92,6 @@ const Document* document_of(const Load& load) {
                    });
 }
 
-std::unique_ptr<ReplayReader> session_reader(const Load& load) {
-  return with_tool(load, std::unique_ptr<ReplayReader>(),
-                   []<class T>(const T& tool) -> std::unique_ptr<ReplayReader> {
-                     if constexpr (requires { session_reader(tool); }) return session_reader(tool);
-                     return nullptr;
-                   });
-}
-
 LoadTraits traits_of(const Load& load) {
   return with_tool(load, LoadTraits{}, [](const auto& tool) { return traits_of(tool); });
 }

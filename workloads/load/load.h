@@ -21,7 +21,6 @@
 #include "workloads/load_traits.h"
 #include "workloads/multi_round_qa/multi_round_qa.h"
 #include "workloads/options.h"
-#include "workloads/sessions/replay_corpus.h"
 #include "workloads/traces/trace_replay.h"
 #include "workloads/vllm_bench/vllm_bench.h"
 
@@ -77,8 +76,6 @@ std::vector<std::string> load_keys();
 std::string_view load_key(const Load& load);
 /// The document of a tool that has a configuration file of its own; else null.
 const Document* document_of(const Load& load);
-/// A reader for the recorded sessions that the load replays; null when it replays none.
-std::unique_ptr<ReplayReader> session_reader(const Load& load);
 
 LoadTraits traits_of(const Load& load);
 

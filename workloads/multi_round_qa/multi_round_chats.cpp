@@ -26,7 +26,7 @@ MultiRoundChats::MultiRoundChats(std::int64_t system_tokens, std::int64_t user_t
     : system_tokens_(system_tokens),
       user_tokens_(user_tokens),
       answer_tokens_(answer_tokens),
-      template_(options.chat_template),
+      frame_(options.chat_template, options.seed),
       seed_(options.seed),
       answer_length_(options.natural_answer, /*ignore_eos=*/false, options.seed),
       exchanges_(std::move(exchanges)) {}
@@ -51,14 +51,19 @@ void MultiRoundChats::ask(PromptBuilder& prompt, std::uint64_t user, std::int64_
   else
     prompt.append(content_id(seed_, ContentKind::kQuestion, static_cast<std::uint64_t>(question)),
                   kQuestion);
-  prompt.append(template_reply(seed_), template_.reply_tokens);
+  frame_.reply(prompt);
+}
+
+PromptBuilder MultiRoundChats::begin() const {
+  PromptBuilder prompt;
+  frame_.preamble(prompt);
+  frame_.header(prompt);
+  prompt.preamble_is_done();
+  return prompt;
 }
 
 PromptBuilder MultiRoundChats::opening(std::uint64_t user, std::int64_t question) const {
-  PromptBuilder prompt;
-  prompt.append(template_preamble(seed_), template_.preamble_tokens);
-  prompt.append(template_header(seed_), template_.message_tokens);
-  prompt.preamble_is_done();
+  PromptBuilder prompt = begin();
   prompt.append(content_id(seed_, ContentKind::kSystemPrompt, kSystem),
                 kBeforeSystem + system_tokens_ + kBehindSystem);
   prompt.append(content_id(seed_, ContentKind::kUnique, user),
@@ -71,20 +76,17 @@ PromptBuilder MultiRoundChats::next(const std::vector<Segment>& history, std::ui
                                     std::int64_t question) const {
   PromptBuilder prompt;
   prompt.append(history);
-  prompt.preamble_is(template_.preamble_tokens + template_.message_tokens);
-  prompt.append(template_header(seed_), template_.message_tokens);
+  prompt.preamble_is(frame_.tokens().preamble_tokens + frame_.tokens().message_tokens);
+  frame_.header(prompt);
   ask(prompt, user, question);
   return prompt;
 }
 
 PromptBuilder MultiRoundChats::warmup(std::uint64_t number) const {
-  PromptBuilder prompt;
-  prompt.append(template_preamble(seed_), template_.preamble_tokens);
-  prompt.append(template_header(seed_), template_.message_tokens);
-  prompt.preamble_is_done();
+  PromptBuilder prompt = begin();
   prompt.append(content_id(seed_, ContentKind::kSystemPrompt, kWarmup), kWarmupStart);
   prompt.append(content_id(seed_, ContentKind::kSystemPrompt, kWarmup, number + 1), kWarmupRest);
-  prompt.append(template_reply(seed_), template_.reply_tokens);
+  frame_.reply(prompt);
   return prompt;
 }
 

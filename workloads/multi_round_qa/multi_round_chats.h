@@ -46,10 +46,12 @@ class MultiRoundChats {
  private:
   /// Null where questions are the script's own. Rounds count from 1.
   const Exchange* exchange(std::uint64_t user, std::int64_t question) const;
+  /// The start of a chat.
+  PromptBuilder begin() const;
   void ask(PromptBuilder& prompt, std::uint64_t user, std::int64_t question) const;
 
   std::int64_t system_tokens_, user_tokens_, answer_tokens_;
-  ChatTemplate template_;
+  ChatFrame frame_;
   std::uint64_t seed_;
   AnswerLength answer_length_;
   std::shared_ptr<const Exchanges> exchanges_;

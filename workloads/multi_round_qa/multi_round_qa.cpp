@@ -1,12 +1,12 @@
 #include "workloads/multi_round_qa/multi_round_qa.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
 #include "workloads/conversations/conversation_data.h"
+#include "workloads/load_stages.h"
 #include "workloads/multi_round_qa/multi_round_chats.h"
 
 namespace routesim::workloads {
@@ -157,9 +157,7 @@ class MultiRoundQa final : public LoadGenerator {
     --in_flight_;
     // After an error the script's user waits for ever.
     if (request.session != 0 && outcome == Outcome::kSuccess)
-      users_->answered(request.session, PromptBuilder(*request.prompt)
-                                            .append(request.output_content, request.output_tokens)
-                                            .segments());
+      users_->answered(request.session, with_answer(request));
     if (in_flight_ == 0 && next_ == SimTime::max()) end_stage(now);
   }
 
@@ -202,12 +200,6 @@ class MultiRoundQa final : public LoadGenerator {
   std::int64_t in_flight_ = 0;
   std::uint64_t next_id_ = 0;
 };
-
-std::string stage_name(double qps) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%g", qps);
-  return text;
-}
 
 /// Users whom a run can have: those of its start, and one each gap between users.
 double most_users(const Flags& run) {
@@ -308,18 +300,11 @@ std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& con
   if (runs.empty()) runs.push_back(flags_of(config, {}));
   std::vector<StageInfo> infos;
   for (const Flags& run : runs) {
-    StageInfo warmup;
-    warmup.name = "warmup";
-    warmup.requests = kWarmups;
-    warmup.reported = false;
-    infos.push_back(warmup);
-    StageInfo info;
-    info.name = stage_name(run.qps);
-    info.requested_rate = run.qps;
-    info.duration_s = run.time;
-    info.requests = -1;
-    info.concurrency = 0;
-    infos.push_back(info);
+    infos.push_back({.name = "warmup", .requests = kWarmups, .reported = false});
+    infos.push_back({.name = short_number(run.qps),
+                     .requested_rate = run.qps,
+                     .duration_s = run.time,
+                     .requests = -1});
   }
   std::shared_ptr<const MultiRoundChats::Exchanges> exchanges;
   if (!config.sharegpt.empty()) {

@@ -19,8 +19,7 @@ constexpr Duration kTeardown = Duration::seconds(1);
 
 }  // namespace
 
-SessionRun::SessionRun(const ReplaySession& session)
-    : session_(&session), calls_(session.calls.size()) {
+SessionRun::SessionRun(const Session& session) : session_(&session), calls_(session.calls.size()) {
   for (std::uint32_t c = 0; c < size(); ++c) {
     const std::vector<std::uint32_t>& predecessors = session.calls[c].predecessors;
     calls_[c].missing = static_cast<std::uint32_t>(predecessors.size());
@@ -66,17 +65,17 @@ std::int64_t SessionRun::end(std::uint32_t call, bool success, std::vector<std::
   return ended;
 }
 
-SessionPrompts::SessionPrompts(std::shared_ptr<const ReplayCorpus> corpus,
+SessionPrompts::SessionPrompts(std::shared_ptr<const Sessions> sessions,
                                std::vector<ReplaySlot> slots, bool mark,
                                const WorkloadOptions& options)
-    : corpus_(std::move(corpus)),
+    : sessions_(std::move(sessions)),
       slots_(std::move(slots)),
       mark_(mark),
       seed_(options.seed),
-      template_(options.chat_template) {}
+      frame_(options.chat_template, options.seed) {}
 
-const ReplaySession& SessionPrompts::session(std::size_t slot) const {
-  return corpus_->sessions[slots_[slot].session];
+const Session& SessionPrompts::session(std::size_t slot) const {
+  return (*sessions_)[slots_[slot].session];
 }
 
 std::uint64_t SessionPrompts::answer_content(std::size_t slot, std::uint32_t call) const {
@@ -91,59 +90,59 @@ std::shared_ptr<const Prompt> SessionPrompts::make(std::size_t slot, std::uint32
   std::size_t limit = std::numeric_limits<std::size_t>::max();
   for (std::uint32_t c = call;;) {
     chain.emplace_back(c, limit);
-    const std::vector<ReplayPart>& parts = run.recorded(c).parts;
-    if (parts.empty() || parts.front().kind != ReplayPart::Kind::kShared) break;
+    const std::vector<PromptPart>& parts = run.recorded(c).parts;
+    if (parts.empty() || parts.front().kind != PromptPart::Kind::kShared) break;
     limit = std::min<std::size_t>(limit, parts.front().messages);
     c = parts.front().source;
   }
-  const ReplayCall& own = run.recorded(call);
+  const SessionCall& own = run.recorded(call);
   const bool has_tools = own.tools.length + own.more_tools.length > 0;
   const bool marked = mark_ || slots_[slot].duplicate;
   PromptBuilder prompt;
-  prompt.append(template_preamble(seed_), template_.preamble_tokens).preamble_is_done();
-  prompt.append(own.tools).append(own.more_tools);
+  frame_.preamble(prompt);
+  prompt.preamble_is_done().append(own.tools).append(own.more_tools);
   std::size_t messages = 0;
-  const auto add_message = [&](const ReplayPart& part, const ReplayCall& from,
+  const auto add_message = [&](const PromptPart& part, const SessionCall& from,
                                std::size_t& recorded) {
-    prompt.append(template_header(seed_), template_.message_tokens);
+    frame_.header(prompt);
     if (messages++ == 0 && !has_tools) prompt.preamble_is_done();
-    const bool report = part.kind == ReplayPart::Kind::kReport;
-    if (part.kind == ReplayPart::Kind::kRecorded && marked)
+    const bool report = part.kind == PromptPart::Kind::kReport;
+    if (part.kind == PromptPart::Kind::kRecorded && marked)
       prompt.append(content_id(seed_, ContentKind::kTurnInput, slot), kMarkTokens);
-    if (part.kind != ReplayPart::Kind::kAnswer) prompt.append(*from.recorded[recorded++]);
-    if (part.kind != ReplayPart::Kind::kRecorded)
+    if (part.kind != PromptPart::Kind::kAnswer) prompt.append(*from.recorded[recorded++]);
+    if (part.kind != PromptPart::Kind::kRecorded)
       prompt.append(answer_content(slot, part.source), run.answer_tokens(part.source));
     if (report) prompt.append(*from.recorded[recorded++]);
   };
   for (auto link = chain.rbegin(); link != chain.rend(); ++link) {
-    const ReplayCall& from = run.recorded(link->first);
+    const SessionCall& from = run.recorded(link->first);
     std::size_t recorded = 0;
-    for (const ReplayPart& part : from.parts) {
-      if (part.kind == ReplayPart::Kind::kShared) continue;
+    for (const PromptPart& part : from.parts) {
+      if (part.kind == PromptPart::Kind::kShared) continue;
       for (std::uint32_t m = 0; m < part.messages && messages < link->second; ++m)
         add_message(part, from, recorded);
     }
   }
-  prompt.append(template_reply(seed_), template_.reply_tokens);
+  frame_.reply(prompt);
   return std::move(prompt).build(ids_.next());
 }
 
-ReplayClient::ReplayClient(std::shared_ptr<const ReplayCorpus> corpus,
-                           std::vector<ReplaySlot> slots, std::vector<ReplayStage> stages,
-                           const ReplayClientOptions& client, const WorkloadOptions& options)
-    : prompts_(std::move(corpus), std::move(slots), client.mark_sessions, options),
+ReplayClient::ReplayClient(std::shared_ptr<const Sessions> sessions, std::vector<ReplaySlot> slots,
+                           std::vector<ReplayStage> stages, const ReplayClientOptions& client,
+                           const WorkloadOptions& options)
+    : prompts_(std::move(sessions), std::move(slots), client.mark_sessions, options),
       stages_(std::move(stages)),
       client_(client),
       seed_(options.seed),
       answer_(options.natural_answer, client.ignore_eos, options.seed),
       active_(prompts_.slots()) {
   ROUTESIM_CHECK(!client_.permits.empty(), "a client needs a worker");
-  std::int64_t sessions = 0;
+  std::int64_t asked = 0;
   for (const ReplayStage& stage : stages_) {
     infos_.push_back(stage.info);
-    sessions += stage.sessions;
+    asked += stage.sessions;
   }
-  ROUTESIM_CHECK(sessions <= static_cast<std::int64_t>(prompts_.slots()),
+  ROUTESIM_CHECK(asked <= static_cast<std::int64_t>(prompts_.slots()),
                  "the stages run more sessions than there are");
   if (!stages_.empty()) events_.add(SimTime::zero(), {What::kStage});
 }
@@ -276,7 +275,7 @@ void ReplayClient::advance(SimTime now, std::vector<Request>& out) {
 
 void ReplayClient::send(std::size_t slot, std::uint32_t call, std::vector<Request>& out) {
   SessionRun& run = *active_[slot];
-  const ReplayCall& recorded = run.recorded(call);
+  const SessionCall& recorded = run.recorded(call);
   const ReplayStage& stage = stages_[stage_];
   const auto entity = (static_cast<std::uint64_t>(slot) << 20U) | call;
   run.send(call, recorded.stops_by_itself ? recorded.output_tokens

@@ -10,7 +10,7 @@
 
 #include "workloads/load_generator.h"
 #include "workloads/prompts.h"
-#include "workloads/sessions/replay_corpus.h"
+#include "workloads/sessions/session.h"
 #include "workloads/timers.h"
 
 namespace routesim::workloads {
@@ -38,16 +38,16 @@ struct ReplayClientOptions {
 
 /// One run of a session.
 struct ReplaySlot {
-  std::uint32_t session = 0;  ///< Index in the corpus.
+  std::uint32_t session = 0;  ///< Index in the sessions.
   bool duplicate = false;     ///< Has a text of its own like with mark_sessions.
 };
 
 /// One session that is going on: what has become of its calls, and what each still waits for.
 class SessionRun {
  public:
-  explicit SessionRun(const ReplaySession& session);
+  explicit SessionRun(const Session& session);
 
-  const ReplayCall& recorded(std::uint32_t call) const { return session_->calls[call]; }
+  const SessionCall& recorded(std::uint32_t call) const { return session_->calls[call]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(calls_.size()); }
   bool is_waiting(std::uint32_t call) const { return calls_[call].state == State::kWaiting; }
   bool has_failed() const { return failed_; }
@@ -73,7 +73,7 @@ class SessionRun {
     std::vector<std::uint32_t> successors;
   };
 
-  const ReplaySession* session_;
+  const Session* session_;
   std::vector<Call> calls_;
   std::size_t ended_ = 0;  // Calls done or failed.
   std::size_t done_ = 0;
@@ -84,21 +84,21 @@ class SessionRun {
 class SessionPrompts {
  public:
   /// With `mark` each session puts a text of its own before recorded messages.
-  SessionPrompts(std::shared_ptr<const ReplayCorpus> corpus, std::vector<ReplaySlot> slots,
-                 bool mark, const WorkloadOptions& options);
+  SessionPrompts(std::shared_ptr<const Sessions> sessions, std::vector<ReplaySlot> slots, bool mark,
+                 const WorkloadOptions& options);
 
   std::size_t slots() const { return slots_.size(); }
-  const ReplaySession& session(std::size_t slot) const;
+  const Session& session(std::size_t slot) const;
   std::uint64_t answer_content(std::size_t slot, std::uint32_t call) const;
   /// The prompt of a call whose predecessors have succeeded in `run`. Linear in its messages.
   std::shared_ptr<const Prompt> make(std::size_t slot, std::uint32_t call, const SessionRun& run);
 
  private:
-  std::shared_ptr<const ReplayCorpus> corpus_;
+  std::shared_ptr<const Sessions> sessions_;
   std::vector<ReplaySlot> slots_;
   bool mark_;
   std::uint64_t seed_;
-  ChatTemplate template_;
+  ChatFrame frame_;
   PromptIds ids_;
 };
 
@@ -109,7 +109,7 @@ class SessionPrompts {
 /// its sessions are over, a second later at least, and when nothing is under way.
 class ReplayClient final : public LoadGenerator {
  public:
-  ReplayClient(std::shared_ptr<const ReplayCorpus> corpus, std::vector<ReplaySlot> slots,
+  ReplayClient(std::shared_ptr<const Sessions> sessions, std::vector<ReplaySlot> slots,
                std::vector<ReplayStage> stages, const ReplayClientOptions& client,
                const WorkloadOptions& options);
 

@@ -10,10 +10,7 @@ namespace routesim::workloads {
 
 SessionClient::SessionClient(std::vector<Stage> stages, std::unique_ptr<SessionSource> source,
                              StageTiming timing, std::unique_ptr<RateSweep> sweep)
-    : plans_(std::move(stages)),
-      source_(std::move(source)),
-      timing_(timing),
-      sweep_(std::move(sweep)) {
+    : StageClient(timing, std::move(sweep)), plans_(std::move(stages)), source_(std::move(source)) {
   for (const Stage& plan : plans_) {
     ROUTESIM_CHECK(!plan.permits.empty(), "a stage needs a worker");
     for (const std::int64_t permits : plan.permits)
@@ -32,15 +29,10 @@ std::size_t SessionClient::worker_of(std::int64_t index) const {
 void SessionClient::start_stage(SimTime start) {
   // A loop, not a recursion: stages without requests are skipped.
   for (;; start = stage_start_ + timing_.interval, ++stage_) {
-    if (stage_ == plans_.size()) return;
-    stage_start_ = start;
+    if (finished()) return;
+    begin_stage(start, plans_[stage_].arrivals);
     due_.clear();
-    if (is_probe()) {
-      limit_ = start + sweep_->probe_limit();
-      events_.add(limit_, {What::kLimit, 0});
-    } else if (sweep_ != nullptr) {
-      plans_[stage_].arrivals = sweep_->start_stage(stage_, infos_[stage_]);
-    }
+    if (is_probe()) events_.add(limit_, {What::kLimit, 0});
     Duration due;
     while (plans_[stage_].arrivals->next(due)) due_.push_back(start + timing_.lead + due);
     if (!due_.empty()) break;
@@ -73,7 +65,7 @@ void SessionClient::advance(SimTime now, std::vector<Request>& out) {
     const Event event = events_.take().what;
     switch (event.what) {
       case What::kDue: {
-        see(1);
+        change_under_way(1);
         Lock& lock = locks_[source_->session_of(stage_, event.index)];
         if (lock.held) {
           lock.waiting.push_back(event.index);
@@ -101,9 +93,7 @@ void SessionClient::send(std::int64_t index, std::vector<Request>& out) {
   request.id = RequestId(next_id_++);
   request.stage = StageId(stage_);
   request.due = due_[static_cast<std::size_t>(index)];
-  request.timeout = plans_[stage_].timeout;
-  if (is_probe())
-    request.timeout = std::min(request.timeout, stage_start_ + sweep_->probe_deadline() - now_);
+  request.timeout = timeout(plans_[stage_].timeout);
   source_->fill(stage_, index, request);
   index_of_.emplace(request.id.value(), index);
   out.push_back(std::move(request));
@@ -125,7 +115,7 @@ void SessionClient::on_completed(const Request& request, Outcome outcome, SimTim
 }
 
 void SessionClient::release(std::int64_t index) {
-  see(-1);
+  change_under_way(-1);
   const std::uint64_t session = source_->session_of(stage_, index);
   Lock& lock = locks_[session];
   if (lock.waiting.empty() || now_ >= limit_) {
@@ -139,10 +129,8 @@ void SessionClient::release(std::int64_t index) {
   if (--unfinished_ == 0) end_stage();
 }
 
-void SessionClient::see(std::int64_t change) {
-  if (!is_probe()) return;
-  under_way_ += change;
-  sweep_->see(now_ - stage_start_, under_way_);
+void SessionClient::change_under_way(std::int64_t by) {
+  if (is_probe()) see(under_way_ += by);
 }
 
 /// The tool sends no more in a probe that takes too long; what is under way has timeouts.
@@ -155,20 +143,8 @@ void SessionClient::cut() {
 
 void SessionClient::end_stage() {
   source_->end_of_stage(stage_);
-  SimTime next = stage_end(stage_start_, now_, timing_.poll) + timing_.interval;
-  if (is_probe()) {
-    next = stage_start_ + sweep_->probe_end(now_ - stage_start_);
-    limit_ = SimTime::max();
-    events_.clear();
-    if (!sweep_->finish_probe(next - stage_start_)) stage_ = plans_.size() - 1;
-  }
-  ++stage_;
-  start_stage(next);
-}
-
-std::vector<std::string> SessionClient::notes() const {
-  if (sweep_ == nullptr || sweep_->note().empty()) return {};
-  return {sweep_->note()};
+  if (is_probe()) events_.clear();
+  start_stage(next_stage());
 }
 
 }  // namespace routesim::workloads

@@ -34,7 +34,7 @@ class SessionSource {
 /// Worker w has `permits[w]` permits. It takes a permit before it takes the next request of its own
 /// queue, then waits for the due time, then for the session's lock, then sends, and returns the
 /// permit when the turn is over. A round that waits for its predecessor therefore holds a permit.
-class SessionClient final : public LoadGenerator {
+class SessionClient final : public StageClient {
  public:
   struct Stage {
     StageInfo info;
@@ -46,12 +46,9 @@ class SessionClient final : public LoadGenerator {
   SessionClient(std::vector<Stage> stages, std::unique_ptr<SessionSource> source,
                 StageTiming timing, std::unique_ptr<RateSweep> sweep = nullptr);
 
-  const std::vector<StageInfo>& stages() const override { return infos_; }
   SimTime next_action() const override;
   void advance(SimTime now, std::vector<Request>& out) override;
   void on_completed(const Request& request, Outcome outcome, SimTime now) override;
-  bool finished() const override { return stage_ == plans_.size(); }
-  std::vector<std::string> notes() const override;
 
  private:
   enum class What { kDue, kSend, kRelease, kLimit };
@@ -70,21 +67,12 @@ class SessionClient final : public LoadGenerator {
   void release(std::int64_t index);
   void cut();
   void end_stage();
-  bool is_probe() const { return sweep_ != nullptr && stage_ == 0; }
-  void see(std::int64_t change);
+  void change_under_way(std::int64_t by);
   std::size_t worker_of(std::int64_t index) const;
 
   std::vector<Stage> plans_;
-  std::vector<StageInfo> infos_;
   std::unique_ptr<SessionSource> source_;
-  StageTiming timing_;
-  std::unique_ptr<RateSweep> sweep_;
-  SimTime limit_ = SimTime::max();  // A probe that still runs then is cut.
-  std::int64_t under_way_ = 0;      // Due and not over, in a probe.
-
-  std::size_t stage_ = 0;
-  SimTime stage_start_;
-  SimTime now_;
+  std::int64_t under_way_ = 0;                                // Due and not over, in a probe.
   std::vector<SimTime> due_;                                  // One per request of the stage.
   std::vector<std::vector<std::int64_t>> queues_;             // One per worker, in order.
   std::vector<std::size_t> heads_;                            // Next request of each queue.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "workloads/prompts.h"
-#include "workloads/sessions/replay_graph.h"
+#include "workloads/sessions/recording.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -132,7 +132,7 @@ class SessionBuilder {
     }
   }
 
-  ReplaySession build() && {
+  Session build() && {
     const std::int64_t turns =
         sample(settings_.turns_per_session, Distribution::fixed(1), 0, Draw::kTurns);
     std::optional<std::uint32_t> last;
@@ -251,9 +251,9 @@ class SessionBuilder {
     return out;
   }
 
-  std::uint32_t add(ReplayCall call, Event event) {
+  std::uint32_t add(SessionCall call, Event event) {
     event.messages = 0;
-    for (const ReplayPart& part : call.parts) event.messages += part.messages;
+    for (const PromptPart& part : call.parts) event.messages += part.messages;
     call.tools = catalogue_;
     call.stops_by_itself = call.tools.length + call.more_tools.length > 0;
     session_.calls.push_back(std::move(call));
@@ -262,50 +262,51 @@ class SessionBuilder {
   }
 
   /// A call whose prompt goes on after `from` and its answer.
-  ReplayCall continuation(std::uint32_t from, Duration wait, Event& event) const {
-    ReplayCall call;
+  SessionCall continuation(std::uint32_t from, Duration wait, Event& event) const {
+    SessionCall call;
     call.predecessors = {from};
     call.wait = wait;
     call.parts = {
-        {.kind = ReplayPart::Kind::kShared, .source = from, .messages = events_[from].messages}};
+        {.kind = PromptPart::Kind::kShared, .source = from, .messages = events_[from].messages}};
     event.counted = events_[from].counted;
     return call;
   }
 
-  static void add_answer(ReplayCall& call, std::uint32_t of) {
-    call.parts.push_back({.kind = ReplayPart::Kind::kAnswer, .source = of, .messages = 1});
+  static void add_answer(SessionCall& call, std::uint32_t of) {
+    call.parts.push_back({.kind = PromptPart::Kind::kAnswer, .source = of, .messages = 1});
   }
 
-  static void add_text(ReplayCall& call, Event& event, MessageTokens text) {
+  static void add_text(SessionCall& call, Event& event, MessageTokens text) {
     event.counted += tokens_in(*text);
     call.recorded.push_back(std::move(text));
-    if (!call.parts.empty() && call.parts.back().kind == ReplayPart::Kind::kRecorded)
+    if (!call.parts.empty() && call.parts.back().kind == PromptPart::Kind::kRecorded)
       ++call.parts.back().messages;
     else
-      call.parts.push_back({.kind = ReplayPart::Kind::kRecorded, .source = 0, .messages = 1});
+      call.parts.push_back({.kind = PromptPart::Kind::kRecorded, .source = 0, .messages = 1});
   }
 
-  void add_results(ReplayCall& call, Event& event, const Step& done) {
+  void add_results(SessionCall& call, Event& event, const Step& done) {
     for (const std::int64_t tokens : done.results)
       add_text(call, event, message({own_text(tokens)}));
   }
 
-  static void add_directive(ReplayCall& call, Event& event, const Task& task) {
+  static void add_directive(SessionCall& call, Event& event, const Task& task) {
     add_text(call, event,
              task.is_root() ? common_message("answer directive", kAnswerDirectiveTokens)
                             : common_message("report directive", kReportDirectiveTokens));
   }
 
-  void answers(ReplayCall& call, const Task& task) const {
+  void answers(SessionCall& call, const Task& task) const {
     says(call, std::max<std::int64_t>(
                    sample(settings_.output_tokens_per_turn, task.path, Draw::kOutput), 0));
   }
 
-  static void says(ReplayCall& call, std::int64_t tokens) {
+  static void says(SessionCall& call, std::int64_t tokens) {
     call.output_tokens = call.max_tokens = tokens > 0 ? tokens : kClientMaxTokens;
   }
 
-  void calls_tools(ReplayCall& call, Event& event, std::int64_t tokens, std::int64_t frames) const {
+  void calls_tools(SessionCall& call, Event& event, std::int64_t tokens,
+                   std::int64_t frames) const {
     event.calls_tools = true;
     call.output_tokens = tokens;
     call.max_tokens = tokens + frames + kCallMargin;
@@ -337,7 +338,7 @@ class SessionBuilder {
   std::uint32_t add_principal(const Task& task, std::int64_t depth, bool spawns,
                               const Step& first) {
     Event event;
-    ReplayCall call;
+    SessionCall call;
     if (task.continues) {
       call = continuation(*task.after, task.wait, event);
       add_answer(call, *task.after);
@@ -367,7 +368,7 @@ class SessionBuilder {
     const std::int64_t calls = spawns ? depth - 1 : depth;
     for (std::int64_t t = 0; t < calls && fits(1, task.reserved); ++t) {
       Event event;
-      ReplayCall call = continuation(
+      SessionCall call = continuation(
           last,
           sample_seconds(settings_.tool_call_latency_sec, 1,
                          mix64(task.path, static_cast<std::uint64_t>(t) + 1), Draw::kLatency),
@@ -397,7 +398,7 @@ class SessionBuilder {
     if (n <= 0 || n > settings_.max_events_per_session || !fits(1 + n + n + 1, task.reserved))
       return last;
     Event event;
-    ReplayCall call = continuation(last, Duration::zero(), event);
+    SessionCall call = continuation(last, Duration::zero(), event);
     if (!asked.results.empty()) {
       add_answer(call, last);
       add_results(call, event, asked);
@@ -433,7 +434,7 @@ class SessionBuilder {
   std::uint32_t add_reports(const Task& task, std::uint32_t spawn,
                             const std::vector<std::uint32_t>& ends) {
     Event event;
-    ReplayCall call = continuation(spawn, Duration::zero(), event);
+    SessionCall call = continuation(spawn, Duration::zero(), event);
     add_answer(call, spawn);
     for (std::size_t c = 0; c < ends.size(); ++c)
       add_text(call, event, common_message("dispatch stub", kDispatchStubTokens));
@@ -442,9 +443,9 @@ class SessionBuilder {
     std::uint32_t last = add(std::move(call), event);
     for (std::size_t c = 0; c < ends.size(); ++c) {
       Event heard;
-      ReplayCall report = continuation(last, Duration::zero(), heard);
+      SessionCall report = continuation(last, Duration::zero(), heard);
       report.predecessors.push_back(ends[c]);
-      report.parts.push_back({.kind = ReplayPart::Kind::kReport, .source = ends[c], .messages = 1});
+      report.parts.push_back({.kind = PromptPart::Kind::kReport, .source = ends[c], .messages = 1});
       report.recorded = {common_message("report open", kReportOpenTokens),
                          common_message("report close", kReportCloseTokens)};
       heard.counted += kPlaceholderTokens;
@@ -471,7 +472,7 @@ class SessionBuilder {
   std::optional<std::int64_t> trigger_;
   std::int64_t target_ = 0;
   std::uint64_t texts_ = 0;
-  ReplaySession session_;
+  Session session_;
   std::vector<Event> events_;  // One per call.
 };
 
@@ -479,24 +480,24 @@ class SessionBuilder {
 
 const AgentTheme& agent_theme(std::size_t i) { return kThemes.at(i); }
 
-ReplaySession synthetic_session(const SyntheticAgentic& settings, std::uint64_t seed,
-                                std::uint32_t index) {
+Session synthetic_session(const SyntheticAgentic& settings, std::uint64_t seed,
+                          std::uint32_t index) {
   return SessionBuilder(settings, seed, index).build();
 }
 
-std::shared_ptr<const ReplayCorpus> synthetic_sessions(const SyntheticAgentic& t,
-                                                       std::uint64_t run_seed,
-                                                       const std::string& path, Diagnostics& out) {
+std::shared_ptr<const Sessions> synthetic_sessions(const SyntheticAgentic& t,
+                                                   std::uint64_t run_seed, const std::string& path,
+                                                   Diagnostics& out) {
   const std::uint64_t seed = mix64(run_seed, static_cast<std::uint64_t>(t.seed));
-  auto corpus = std::make_shared<ReplayCorpus>();
+  auto sessions = std::make_shared<Sessions>();
   std::size_t calls = 0, messages = 0;
   for (std::int64_t i = 0; i < t.num_sessions; ++i) {
-    corpus->sessions.push_back(synthetic_session(t, seed, static_cast<std::uint32_t>(i)));
-    const std::vector<ReplayCall>& made = corpus->sessions.back().calls;
+    sessions->push_back(synthetic_session(t, seed, static_cast<std::uint32_t>(i)));
+    const std::vector<SessionCall>& made = sessions->back().calls;
     calls += made.size();
-    for (const ReplayCall& call : made) messages += call.recorded.size();
+    for (const SessionCall& call : made) messages += call.recorded.size();
     // Distributions may draw no turn at all.
-    if (made.empty()) corpus->sessions.pop_back();
+    if (made.empty()) sessions->pop_back();
     if (calls <= kMostCallsOfAllSessions && messages <= kMostMessagesOfAllSessions) continue;
     out.error({}, path + "num_sessions",
               "makes more than " +
@@ -507,7 +508,7 @@ std::shared_ptr<const ReplayCorpus> synthetic_sessions(const SyntheticAgentic& t
               "make fewer sessions, or shorter ones");
     return nullptr;
   }
-  return corpus;
+  return sessions;
 }
 
 }  // namespace routesim::workloads

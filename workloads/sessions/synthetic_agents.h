@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "base/diagnostic.h"
-#include "workloads/sessions/replay_corpus.h"
 #include "workloads/sessions/replay_settings.h"
+#include "workloads/sessions/session.h"
 
 namespace routesim::workloads {
 
@@ -69,13 +69,13 @@ inline constexpr std::int64_t kCallFrameTokens = 25;      ///< Around a call in 
 /// the order of the sub-agents; the last answers. Each call's prompt is the one before, its answer,
 /// and what is new. No more than max_events_per_session calls: a turn that does not fit is left
 /// out, sub-agents that do not fit are not spawned.
-ReplaySession synthetic_session(const SyntheticAgentic& settings, std::uint64_t seed,
-                                std::uint32_t index);
+Session synthetic_session(const SyntheticAgentic& settings, std::uint64_t seed,
+                          std::uint32_t index);
 
 /// All sessions of the settings, which have been checked. Null, with an error at
 /// `path`num_sessions, where they are too many to keep in memory.
-std::shared_ptr<const ReplayCorpus> synthetic_sessions(const SyntheticAgentic& settings,
-                                                       std::uint64_t run_seed,
-                                                       const std::string& path, Diagnostics& out);
+std::shared_ptr<const Sessions> synthetic_sessions(const SyntheticAgentic& settings,
+                                                   std::uint64_t run_seed, const std::string& path,
+                                                   Diagnostics& out);
 
 }  // namespace routesim::workloads

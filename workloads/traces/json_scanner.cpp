@@ -7,7 +7,6 @@ namespace routesim::workloads {
 namespace {
 
 bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_digit(int c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
@@ -298,6 +297,13 @@ bool JsonScanner::skip() {
       break;
   }
   return fail("expected a value");
+}
+
+bool JsonScanner::skip_raw(std::string_view line, std::string_view& out) {
+  const auto begin = static_cast<std::size_t>(value_column()) - 1;
+  if (!skip()) return false;
+  out = line.substr(begin, static_cast<std::size_t>(column()) - 1 - begin);
+  return true;
 }
 
 bool JsonScanner::at_end() {

@@ -9,14 +9,6 @@
 namespace routesim::workloads {
 namespace {
 
-/// The text of the next value as it stands in the line; the value is skipped.
-bool skip_raw(JsonScanner& json, std::string_view line, std::string_view& out) {
-  const auto begin = static_cast<std::size_t>(json.value_column()) - 1;
-  if (!json.skip()) return false;
-  out = line.substr(begin, static_cast<std::size_t>(json.column()) - 1 - begin);
-  return true;
-}
-
 /// A message's content: a text, null, or parts of which those with a `text` count.
 bool read_content(JsonScanner& json, std::string& out) {
   out.clear();
@@ -42,7 +34,7 @@ bool read_message(JsonScanner& json, std::string_view line, TextBlocks& out) {
   const bool good = json.members([&](const std::string& key) {
     if (key == "role") return json.read_string(role);
     if (key == "content") return read_content(json, content);
-    if (key == "tool_calls" || key == "parts") return skip_raw(json, line, tool_calls);
+    if (key == "tool_calls" || key == "parts") return json.skip_raw(line, tool_calls);
     return json.skip();
   });
   out.add_tokens("<|im_start|>" + role + "\n", 3);
@@ -153,7 +145,7 @@ class JsonlReader final : public LineTraceReader {
     seen_.fill(false);
     session_key_.clear();
     TextBlocks text(text_scale_);
-    (void)json.members([&](const std::string& key) {
+    (void)json.document([&](const std::string& key) {
       const TraceKey meaning = meaning_of(key, columns_);
       if (meaning == TraceKey::kNone) return json.skip();
       const int column = json.value_column();
@@ -169,7 +161,6 @@ class JsonlReader final : public LineTraceReader {
       }
       return read(json, meaning, column, record);
     });
-    if (json.ok() && !json.at_end()) json.fail("text behind the object");
     if (!json.ok()) return fail(json.error(), {}, json.column());
     return complete(text, record);
   }

@@ -9,8 +9,6 @@
 namespace routesim::workloads {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 std::string_view trim(std::string_view s) { return trimmed(s, " \t"); }
 
 /// The digits at the front of `s` as a number of exactly `width` digits.

@@ -33,6 +33,8 @@ class LineReader {
   bool too_long_ = false;
 };
 
+inline bool is_digit(int c) { return c >= '0' && c <= '9'; }
+
 /// Splits a CSV line (RFC 4180: quoted fields, doubled quotes). `columns` receives where each field
 /// begins, in bytes from 1. False for a stray quote, in the last of them.
 bool split_csv(std::string_view line, std::vector<std::string>& fields, std::vector<int>& columns);
@@ -86,8 +88,16 @@ class JsonScanner {
   bool read_integer(std::int64_t& out);
   /// Reads an array of whole numbers and appends them.
   bool read_integers(std::vector<std::uint64_t>& out);
+  /// Reads an object, behind which nothing may follow, likewise.
+  template <class F>
+  bool document(const F& f) {
+    (void)members(f);
+    return ok() && (at_end() || fail("text behind the object"));
+  }
   /// Skips a value of any kind.
   bool skip();
+  /// Skips a value and returns it as it stands in `line`, the one line that the scanner reads.
+  bool skip_raw(std::string_view line, std::string_view& out);
   /// True when only blanks are left.
   bool at_end();
   bool ok() const { return error_.empty(); }

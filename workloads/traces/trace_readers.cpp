@@ -3,44 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/rng.h"
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
-#include "workloads/traces/litellm_log.h"
-#include "workloads/traces/otlp_trace.h"
 #include "workloads/traces/text_scan.h"
-#include "workloads/traces/vllm_log.h"
 
 namespace routesim::workloads {
 namespace {
-
-/// The names of the columns or keys that a format reads.
-CsvColumns columns_of(const TraceReadOptions& options) {
-  switch (options.format) {
-    case TraceFormat::kMooncake: {
-      CsvColumns columns;
-      columns.timestamp_unit_s = 1e-3;
-      return columns;
-    }
-    case TraceFormat::kAzure:
-      return {.timestamp = "TIMESTAMP",
-              .input = "ContextTokens",
-              .output = "GeneratedTokens",
-              .session = ""};
-    case TraceFormat::kBurstGpt:
-      return {.timestamp = "Timestamp",
-              .input = "Request tokens",
-              .output = "Response tokens",
-              .session = "Session ID"};
-    case TraceFormat::kVidur:
-      return {.timestamp = "arrived_at",
-              .input = "num_prefill_tokens",
-              .output = "num_decode_tokens",
-              .session = ""};
-    default:
-      return options.columns;
-  }
-}
 
 /// CSV with a header. A format says which columns it needs and how it reads times.
 class CsvReader final : public LineTraceReader {
@@ -201,23 +171,34 @@ class CsvReader final : public LineTraceReader {
   int prefix_group_ = -1, prefix_tokens_ = -1;
 };
 
-class MemoryTraceReader final : public TraceReader {
- public:
-  explicit MemoryTraceReader(std::vector<TraceRecord> records) : records_(std::move(records)) {}
-  bool next(TraceRecord& record) override {
-    if (position_ == records_.size()) return false;
-    record = records_[position_++];
-    return true;
-  }
-  const Diagnostics& diagnostics() const override { return diagnostics_; }
-
- private:
-  std::vector<TraceRecord> records_;
-  std::size_t position_ = 0;
-  Diagnostics diagnostics_;
-};
-
 }  // namespace
+
+CsvColumns columns_of(const TraceReadOptions& options) {
+  switch (options.format) {
+    case TraceFormat::kMooncake: {
+      CsvColumns columns;
+      columns.timestamp_unit_s = 1e-3;
+      return columns;
+    }
+    case TraceFormat::kAzure:
+      return {.timestamp = "TIMESTAMP",
+              .input = "ContextTokens",
+              .output = "GeneratedTokens",
+              .session = ""};
+    case TraceFormat::kBurstGpt:
+      return {.timestamp = "Timestamp",
+              .input = "Request tokens",
+              .output = "Response tokens",
+              .session = "Session ID"};
+    case TraceFormat::kVidur:
+      return {.timestamp = "arrived_at",
+              .input = "num_prefill_tokens",
+              .output = "num_decode_tokens",
+              .session = ""};
+    default:
+      return options.columns;
+  }
+}
 
 void describe(Describer& d, CsvColumns& t) {
   field(d, {"timestamp", "Column (or key) of the arrival time; empty: all at once."}, t.timestamp);
@@ -252,12 +233,7 @@ void describe(Describer& d, MissingLengths& t) {
 
 std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
                                                const TraceReadOptions& options) {
-  if (options.format == TraceFormat::kLiteLlm)
-    return make_litellm_reader(std::move(in), std::move(file), options);
-  if (options.format == TraceFormat::kOtlp)
-    return make_otlp_reader(std::move(in), std::move(file), options);
-  if (options.format == TraceFormat::kVllmLog)
-    return make_vllm_log_reader(std::move(in), std::move(file), options);
+  ROUTESIM_CHECK(options.format < TraceFormat::kLiteLlm, "a log is no trace of lines");
   if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl)
     return make_jsonl_reader(std::move(in), std::move(file), options, columns_of(options));
   return std::make_unique<CsvReader>(std::move(in), std::move(file), options);
@@ -266,44 +242,6 @@ std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in,
 bool is_json(TraceFormat format) {
   return format == TraceFormat::kMooncake || format == TraceFormat::kJsonl ||
          format == TraceFormat::kLiteLlm || format == TraceFormat::kOtlp;
-}
-
-std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
-                                                        const TraceReadOptions& options) {
-  const CsvColumns used = columns_of(options);
-  std::vector<std::pair<std::string, bool>> columns;
-  if (options.format == TraceFormat::kOtlp || options.format == TraceFormat::kVllmLog)
-    return columns;
-  if (is_json(options.format)) {
-    const bool litellm = options.format == TraceFormat::kLiteLlm;
-    JsonScanner json(first_line, 1);
-    const bool good = json.members([&](const std::string& key) {
-      const bool is_used =
-          litellm ? std::find(kLiteLlmKeys.begin(), kLiteLlmKeys.end(), key) != kLiteLlmKeys.end()
-                  : meaning_of(key, used) != TraceKey::kNone;
-      columns.emplace_back(key, is_used);
-      return json.skip();
-    });
-    return good ? columns : std::vector<std::pair<std::string, bool>>();
-  }
-  std::vector<std::string> fields;
-  std::vector<int> places;
-  if (!split_csv(first_line, fields, places)) return {};
-  if (options.format == TraceFormat::kAzure && parse_date_time_ns(fields[0])) return {};
-  for (const std::string& field : fields) {
-    const TraceKey meaning = meaning_of(field, used);
-    const bool is_model =
-        options.format == TraceFormat::kBurstGpt && !options.model.empty() && field == "Model";
-    // These are keys of JSON lines only.
-    const bool is_json_key = meaning == TraceKey::kHashIds || meaning == TraceKey::kDelay ||
-                             meaning == TraceKey::kText || meaning == TraceKey::kAnswerText;
-    columns.emplace_back(field, is_model || (meaning != TraceKey::kNone && !is_json_key));
-  }
-  return columns;
-}
-
-std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records) {
-  return std::make_unique<MemoryTraceReader>(std::move(records));
 }
 
 }  // namespace routesim::workloads

@@ -27,9 +27,10 @@ enum class TraceFormat {
   kVidur,     ///< CSV: arrived_at s, num_prefill_tokens, num_decode_tokens.
   kCsv,       ///< Any CSV with a header; see CsvColumns.
   kJsonl,     ///< One object per line with the keys of CsvColumns.
-  kLiteLlm,   ///< JSONL: logs of the LiteLLM proxy (standard payloads, spend logs).
-  kOtlp,      ///< JSONL: exports of spans by OpenTelemetry's collector.
-  kVllmLog,   ///< The log of vllm serve --enable-log-requests.
+  // Logs of other programs, which tools/ingest/recordings reads.
+  kLiteLlm,  ///< JSONL: logs of the LiteLLM proxy (standard payloads, spend logs).
+  kOtlp,     ///< JSONL: exports of spans by OpenTelemetry's collector.
+  kVllmLog,  ///< The log of vllm serve --enable-log-requests.
 };
 
 /// Whether a record is a line of JSON.
@@ -113,19 +114,13 @@ struct TraceReadOptions {
   MissingLengths missing{};
 };
 
-/// Reads from `in`, which must outlive the reader when given by reference. `file` names it in
-/// diagnostics. Timestamps must not go backwards.
+/// The names of the columns or keys that a format reads.
+CsvColumns columns_of(const TraceReadOptions& options);
+
+/// Reads a trace that is no log from `in`. `file` names it in diagnostics. Timestamps must not go
+/// backwards.
 std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
                                                const TraceReadOptions& options);
-
-/// Lists the columns (or keys) of a trace by its first line, in their order: each name, and
-/// whether a reader with these options uses it. None for a CSV file without a header, and for otlp
-/// and vllm-log, whose readers note keys in their diagnostics() as they meet them.
-std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
-                                                        const TraceReadOptions& options);
-
-/// Records that stand in memory: tests, and traces made by code.
-std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records);
 
 }  // namespace routesim::workloads
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "workloads/load_stages.h"
 #include "workloads/prompts.h"
 #include "workloads/timers.h"
 
@@ -24,6 +23,10 @@ constexpr std::size_t kMostKeptSegments = 4'000'000;
 /// Whether the record's prompt continues its session: nothing else tells what it shares.
 bool has_history(const TraceRecord& record, SessionHistory rule) {
   return rule != SessionHistory::kNone && record.session != 0 && record.hash_ids.empty();
+}
+
+Duration scaled(Duration d, double by) {
+  return by == 1 ? d : within_a_century(d.to_seconds() * by);
 }
 
 /// Appends tokens [from, from + most) of `texts`. Returns how many there were.
@@ -61,10 +64,7 @@ class Histories {
   }
 
   void extend(const TraceRecord& record, const Request& turn) {
-    if (!has_history(record, rule_)) return;
-    PromptBuilder text(*turn.prompt);
-    text.append(turn.output_content, turn.output_tokens);
-    texts_[record.session] = text.segments();
+    if (has_history(record, rule_)) texts_[record.session] = with_answer(turn);
   }
 
  private:
@@ -141,12 +141,7 @@ class TraceReplay final : public LoadGenerator {
   };
 
   SimTime due_of(const TraceRecord& record) const {
-    if (config_.time_scale == 1) return SimTime::zero() + record.at;
-    return SimTime::zero() + within_a_century(record.at.to_seconds() * config_.time_scale);
-  }
-
-  Duration scaled(Duration d) const {
-    return config_.time_scale == 1 ? d : within_a_century(d.to_seconds() * config_.time_scale);
+    return SimTime::zero() + scaled(record.at, config_.time_scale);
   }
 
   /// Reads to the next record with a time of its own; turns on the way join their sessions.
@@ -175,7 +170,8 @@ class TraceReplay final : public LoadGenerator {
     session.waiting.pop_front();
     --waiting_turns_;
     ++session.in_flight;
-    const SimTime due = std::max(session.last_done + scaled(*record->delay), now_);
+    const SimTime due =
+        std::max(session.last_done + scaled(*record->delay, config_.time_scale), now_);
     turns_.add(due, std::move(record));
   }
 
@@ -356,6 +352,18 @@ TraceSummary survey_trace(const LoadInputs& inputs, const TraceRules& rules, con
   for (const Diagnostic& d : summary.found.items()) out.add(d);
   if (summary.records == 0 && !out.has_errors()) out.error({}, key, "the trace has no records");
   return summary;
+}
+
+std::unique_ptr<ArrivalStream> trace_arrivals(const TraceOpener& open, double scale,
+                                              std::int64_t most) {
+  std::shared_ptr<TraceReader> reader = open();
+  return callback_arrivals(
+      [reader, record = TraceRecord(), left = most, scale](Duration& due) mutable {
+        if (left == 0 || !reader->next(record)) return false;
+        --left;
+        due = scaled(record.at, scale);
+        return true;
+      });
 }
 
 void describe(Describer& d, TraceReplayConfig& t) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "base/describe.h"
 #include "base/diagnostic.h"
 #include "workloads/load_generator.h"
+#include "workloads/load_stages.h"
 #include "workloads/options.h"
 #include "workloads/traces/trace_readers.h"
 
@@ -104,6 +106,11 @@ class TraceSurvey {
 /// Surveys the trace of `inputs` and reports what is wrong with it; `key` is to name a trace.
 TraceSummary survey_trace(const LoadInputs& inputs, const TraceRules& rules, const std::string& key,
                           Diagnostics& out);
+
+/// Due times of the first `most` records: their times, multiplied.
+std::unique_ptr<ArrivalStream> trace_arrivals(
+    const TraceOpener& open, double scale = 1,
+    std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
 /// Streams the trace: one record in memory, the history of each session that has one, and, only
 /// when the trace has delays, the turns that wait. Records with the same hash id share that block's

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "base/text.h"
 #include "workloads/client.h"
 #include "workloads/load_stages.h"
 #include "workloads/prompts.h"
+#include "workloads/traces/trace_replay.h"
 #include "workloads/vllm_bench/vllm_bench_data.h"
 
 namespace routesim::workloads::vllm_bench {
@@ -103,10 +103,7 @@ Config with(const Config& flags, const Run& run) {
 }
 
 std::string run_name(const Config& c) {
-  if (std::isinf(c.request_rate)) return "main";
-  char text[40];
-  std::snprintf(text, sizeof text, "rate%g", c.request_rate);
-  return text;
+  return std::isinf(c.request_rate) ? "main" : "rate" + short_number(c.request_rate);
 }
 
 void check_arrivals(const Config& c, Diagnostics& out) {
@@ -128,21 +125,6 @@ void check_arrivals(const Config& c, Diagnostics& out) {
     out.error({}, "ramp_up_strategy", "is missing: start and end rates need it");
   if (c.ramp_up_start_rps && c.ramp_up_end_rps && *c.ramp_up_start_rps > *c.ramp_up_end_rps)
     out.error({}, "ramp_up_start_rps", "must not exceed ramp_up_end_rps");
-}
-
-std::unique_ptr<ArrivalStream> trace_times(const Config& c, const TraceOpener& open,
-                                           std::int64_t n) {
-  std::shared_ptr<TraceReader> reader = open();
-  auto record = std::make_shared<TraceRecord>();
-  auto left = std::make_shared<std::int64_t>(n);
-  // The reader takes timestamps as milliseconds.
-  const double scale = c.timed_trace.sec_multiplier / 0.001;
-  return callback_arrivals([reader, record, left, scale](Duration& due) {
-    if (*left == 0 || !reader->next(*record)) return false;
-    --*left;
-    due = scale == 1 ? record->at : within_a_century(record->at.to_seconds() * scale);
-    return true;
-  });
 }
 
 StagePlan stage(const char* name, std::int64_t requests, const Config& c) {
@@ -178,7 +160,8 @@ StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Load
   plan.info.reported = true;
   plan.info.is_preparation = false;
   if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed) {
-    set_arrivals(trace_times(c, inputs.trace, n), plan);
+    // The reader takes timestamps as milliseconds.
+    set_arrivals(trace_arrivals(inputs.trace, c.timed_trace.sec_multiplier / 0.001, n), plan);
     return plan;
   }
   plan.info.requested_rate =

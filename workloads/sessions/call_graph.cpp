@@ -1,5 +1,4 @@
-#include "workloads/sessions/replay_graph.h"
-
+// Which recorded call waits for which, and what of its prompt comes from them.
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -7,6 +6,7 @@
 #include <utility>
 
 #include "base/rng.h"
+#include "workloads/sessions/recording.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -158,7 +158,7 @@ class GraphBuilder {
     for (const RecordedCall& call : calls) chains_.push_back(chain_of(call));
   }
 
-  std::vector<GraphNode> build() && {
+  std::vector<CallNode> build() && {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const MessageIndex index(calls_[i], unit_);
       whole_matches_.assign(i, std::nullopt);
@@ -256,7 +256,7 @@ class GraphBuilder {
 
   void add_recorded(std::size_t i, std::size_t messages) {
     if (messages > 0)
-      nodes_[i].parts.push_back({.kind = ReplayPart::Kind::kRecorded,
+      nodes_[i].parts.push_back({.kind = PromptPart::Kind::kRecorded,
                                  .source = 0,
                                  .messages = static_cast<std::uint32_t>(messages)});
   }
@@ -275,7 +275,7 @@ class GraphBuilder {
       }
     }
     if (cursor > 0)
-      nodes_[i].parts.push_back({.kind = ReplayPart::Kind::kShared,
+      nodes_[i].parts.push_back({.kind = PromptPart::Kind::kShared,
                                  .source = static_cast<std::uint32_t>(source),
                                  .messages = static_cast<std::uint32_t>(cursor)});
     for (Answer& a : answers) a.next = next_place(a.call, index, cursor);
@@ -288,7 +288,7 @@ class GraphBuilder {
       }
       add_recorded(i, (first == nullptr ? end : *first->next) - cursor);
       if (first == nullptr) break;
-      nodes_[i].parts.push_back({.kind = ReplayPart::Kind::kAnswer,
+      nodes_[i].parts.push_back({.kind = PromptPart::Kind::kAnswer,
                                  .source = static_cast<std::uint32_t>(first->call),
                                  .messages = 1});
       cursor = *first->next + 1;
@@ -297,7 +297,7 @@ class GraphBuilder {
 
   const std::vector<RecordedCall>& calls_;
   TextUnit unit_;
-  std::vector<GraphNode> nodes_;
+  std::vector<CallNode> nodes_;
   std::unordered_map<const RecordedMessage*, std::uint64_t> hashes_;  // Looked up, never iterated.
   std::vector<std::vector<std::uint64_t>> chains_;
   std::vector<Calls> causes_;     // Per call: all it depends on by answers.
@@ -308,7 +308,7 @@ class GraphBuilder {
 
 }  // namespace
 
-std::vector<GraphNode> build_call_graph(const std::vector<RecordedCall>& calls, TextUnit unit) {
+std::vector<CallNode> build_call_graph(const std::vector<RecordedCall>& calls, TextUnit unit) {
   return GraphBuilder(calls, unit).build();
 }
 

@@ -1,18 +1,26 @@
-#include "workloads/traces/otlp_trace.h"
-
 #include <array>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "tools/ingest/recordings/log_readers.h"
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
-#include "workloads/traces/sorted_trace_reader.h"
 #include "workloads/traces/text_blocks.h"
 
-namespace routesim::workloads {
+namespace routesim::tools {
 namespace {
+
+using workloads::hash_bytes;
+using workloads::JsonScanner;
+using workloads::LineReader;
+using workloads::parse_integer;
+using workloads::read_prompt_text;
+using workloads::TextBlocks;
+using workloads::TraceReader;
+using workloads::TraceReadOptions;
+using workloads::TraceRecord;
 
 /// The meaning of an attribute of a span to this reader.
 enum class Meaning : std::uint8_t { kInput, kOutput, kSession, kOperation, kMessages };
@@ -154,10 +162,9 @@ class OtlpReader final : public SortedTraceReader {
     out.clear();
     const auto kind = json_->peek();
     if (kind == JsonScanner::Kind::kString) return json_->read_string(out);
-    const auto begin = static_cast<std::size_t>(json_->value_column()) - 1;
-    if (!json_->skip()) return false;
-    if (kind == JsonScanner::Kind::kNumber)
-      out = line_.substr(begin, static_cast<std::size_t>(json_->column()) - 1 - begin);
+    std::string_view value;
+    if (!json_->skip_raw(line_, value)) return false;
+    if (kind == JsonScanner::Kind::kNumber) out = value;
     return true;
   }
 
@@ -186,7 +193,7 @@ class OtlpReader final : public SortedTraceReader {
       return true;
     }
     const auto start = parse_integer(span_.start);
-    if (!start || !trace_time(static_cast<double>(*start), 1e-9))
+    if (!start || !workloads::trace_time(static_cast<double>(*start), 1e-9))
       return json_->fail_at("`startTimeUnixNano` is missing or no time", span_.column);
     record.at = Duration::nanoseconds(*start);
     record.line = json_->line();
@@ -201,7 +208,7 @@ class OtlpReader final : public SortedTraceReader {
   bool read_count(Meaning meaning, std::int64_t& out) {
     const auto count = parse_integer(value(meaning).text);
     out = count.value_or(-1);
-    return (out >= 0 && out <= kMaxTokens) ||
+    return (out >= 0 && out <= workloads::kMaxTokens) ||
            json_->fail_at("tokens must be a whole number between 0 and 100,000,000 (got \"" +
                               value(meaning).text + "\")",
                           value(meaning).column);
@@ -217,7 +224,7 @@ class OtlpReader final : public SortedTraceReader {
       text.add(messages);
     }
     record.hash_ids = text.ids();
-    record.id_tokens = kTextBlockTokens;
+    record.id_tokens = workloads::kTextBlockTokens;
     record.text_tokens = text.tokens();
   }
 
@@ -295,4 +302,4 @@ std::unique_ptr<TraceReader> make_otlp_reader(std::unique_ptr<std::istream> in, 
   return std::make_unique<OtlpReader>(std::move(in), std::move(file), options);
 }
 
-}  // namespace routesim::workloads
+}  // namespace routesim::tools

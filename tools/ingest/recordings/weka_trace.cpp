@@ -7,15 +7,23 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/ingest/recordings/recordings.h"
 #include "workloads/prompts.h"
-#include "workloads/sessions/recorded_sessions.h"
-#include "workloads/sessions/replay_graph.h"
 #include "workloads/traces/text_scan.h"
 
-namespace routesim::workloads {
+namespace routesim::tools {
 namespace {
 
-constexpr std::int64_t kMostTokens = 100'000'000;
+using workloads::content_id;
+using workloads::ContentKind;
+using workloads::hash_bytes;
+using workloads::JsonScanner;
+using workloads::RecordedCall;
+using workloads::RecordedMessage;
+using workloads::RecordedMessagePtr;
+using workloads::Recording;
+using workloads::Segment;
+
 constexpr double kMostSeconds = 1e9;
 
 struct WekaRequest {
@@ -52,8 +60,8 @@ class TraceScan {
       if (key == "id") return json_.read_string(trace_.id);
       if (key == "block_size")
         return block_size = read_count(trace_.block_size, 1'000'000, "block_size");
-      if (key == "tool_tokens") return read_count(trace_.tool_tokens, kMostTokens, key);
-      if (key == "system_tokens") return read_count(trace_.system_tokens, kMostTokens, key);
+      if (key == "tool_tokens") return read_count(trace_.tool_tokens, kMostRecordedTokens, key);
+      if (key == "system_tokens") return read_count(trace_.system_tokens, kMostRecordedTokens, key);
       if (key == "requests") return requests = read_requests();
       return json_.skip();
     });
@@ -91,14 +99,14 @@ class TraceScan {
   bool read_member(const std::string& key, Entry& e, bool nested) {
     if (key == "type") return json_.read_string(e.type);
     if (key == "t") return e.t = read_seconds(e.request.t, -kMostSeconds, key);
-    if (key == "in") return e.in = read_count(e.request.input, kMostTokens, key);
-    if (key == "out") return e.out = read_count(e.request.output, kMostTokens, key);
+    if (key == "in") return e.in = read_count(e.request.input, kMostRecordedTokens, key);
+    if (key == "out") return e.out = read_count(e.request.output, kMostRecordedTokens, key);
     if (key == "api_time") return read_seconds(e.request.api_time, 0, key);
     if (key == "hash_ids") return json_.read_integers(e.request.hash_ids);
     if (nested) return json_.skip();
     if (key == "agent_id") return e.id = json_.read_string(e.agent.agent_id);
-    if (key == "tool_tokens") return read_count(e.agent.tool_tokens, kMostTokens, key);
-    if (key == "system_tokens") return read_count(e.agent.system_tokens, kMostTokens, key);
+    if (key == "tool_tokens") return read_count(e.agent.tool_tokens, kMostRecordedTokens, key);
+    if (key == "system_tokens") return read_count(e.agent.system_tokens, kMostRecordedTokens, key);
     if (key != "requests") return json_.skip();
     return json_.elements([&] {
       Entry inner;
@@ -146,7 +154,7 @@ std::string too_large(const WekaTrace& trace) {
     calls += agent.requests.size();
     messages += agent.requests.size() * agent.requests.size() * 2;
   }
-  if (calls <= kMostCalls && messages <= kMostMessages) return {};
+  if (calls <= workloads::kMostCalls && messages <= workloads::kMostMessages) return {};
   return "has " + std::to_string(calls) + " requests, too many for one session";
 }
 
@@ -162,7 +170,7 @@ std::string symbols(const std::vector<Segment>& tokens) {
   return text;
 }
 
-RecordedMessagePtr message_of(const char* role, const std::vector<Segment>& tokens) {
+RecordedMessagePtr block_message(const char* role, const std::vector<Segment>& tokens) {
   auto message = std::make_shared<RecordedMessage>();
   message->role = role;
   message->text = symbols(tokens);
@@ -200,12 +208,12 @@ class WekaMessages {
   RecordedMessagePtr last_answer() const {
     for (std::size_t i = messages_.size(); i-- > 0;)
       if (messages_[i]->role == "assistant") return messages_[i];
-    return message_of("assistant", {});
+    return block_message("assistant", {});
   }
   /// An answer of that many tokens that stands in no prompt.
   RecordedMessagePtr final_answer(std::int64_t tokens) const {
-    if (tokens <= 0) return message_of("assistant", {});
-    return message_of(
+    if (tokens <= 0) return block_message("assistant", {});
+    return block_message(
         "assistant",
         {{.content = content_id(0, ContentKind::kAnswer, conversation_, turn_), .length = tokens}});
   }
@@ -255,7 +263,8 @@ class WekaMessages {
         before = end;
       } else if (end == blocks) {
         keep(i + 1);
-        return cut(i, std::max<std::int64_t>(tokens_in(stretches_[i].tokens) - previous_tail, 0));
+        return cut(i, std::max<std::int64_t>(
+                          workloads::tokens_in(stretches_[i].tokens) - previous_tail, 0));
       } else if (before == blocks) {
         return keep(i);
       } else {
@@ -274,13 +283,13 @@ class WekaMessages {
 
   void cut(std::size_t stretch, std::int64_t tokens) {
     Stretch& s = stretches_[stretch];
-    if (tokens >= tokens_in(s.tokens)) return;
-    shorten(s.tokens, tokens);
-    messages_[stretch] = message_of(s.role, s.tokens);
+    if (tokens >= workloads::tokens_in(s.tokens)) return;
+    workloads::shorten(s.tokens, tokens);
+    messages_[stretch] = block_message(s.role, s.tokens);
   }
 
   void append(const char* role, std::int64_t blocks, std::vector<Segment> tokens) {
-    messages_.push_back(message_of(role, tokens));
+    messages_.push_back(block_message(role, tokens));
     stretches_.push_back({role, blocks, std::move(tokens)});
   }
 
@@ -396,7 +405,6 @@ std::vector<Conversation> conversations_of(const WekaTrace& trace) {
 struct NamedCall {
   std::string name;
   RecordedCall call;
-  const WekaRequest* request = nullptr;
 };
 
 std::int64_t to_ms(double seconds) { return static_cast<std::int64_t>(seconds * 1000.0); }
@@ -410,69 +418,45 @@ void add_calls(const WekaTrace& trace, const Conversation& c, std::int64_t block
     messages.advance(request, c.prefix_tokens);
     // An answer is seen in the next prompt only.
     if (k > 0) out.back().call.answer = messages.last_answer();
-    NamedCall named = {c.call_prefix + std::to_string(k), {}, &request};
+    NamedCall named = {c.call_prefix + std::to_string(k), {}};
     named.call.start_ms = to_ms(gaps.map(c.starts[k]));
     named.call.end_ms = named.call.start_ms + to_ms(request.api_time);
     named.call.messages = messages.messages();
+    named.call.output_tokens = request.output;
     out.push_back(std::move(named));
   }
   if (!c.requests.empty())
     out.back().call.answer = messages.final_answer(c.requests.back()->output);
 }
 
-ReplayCall replay_call(const RecordedCall& recorded, std::int64_t output, GraphNode node,
-                       std::int64_t max_wait_ms) {
-  ReplayCall call;
-  call.predecessors = std::move(node.predecessors);
-  call.wait = Duration::milliseconds(std::min(node.wait_ms, max_wait_ms));
-  std::size_t message = 0;
-  for (const ReplayPart& part : node.parts) {
-    if (part.kind == ReplayPart::Kind::kRecorded)
-      for (std::size_t m = message; m < message + part.messages; ++m)
-        call.recorded.push_back(recorded.messages[m]->tokens);
-    message += part.messages;
-  }
-  call.parts = std::move(node.parts);
-  call.output_tokens = output > 0 ? output : kClientMaxTokens;
-  call.max_tokens = call.output_tokens;
-  return call;
-}
-
 /// The calls of a trace: messages cut out of the blocks of consecutive requests, sub-agents that
-/// overlap themselves taken apart, gaps between starts capped, waits capped. A hash id is the same
-/// block in all requests of the trace, and in no other trace. No calls without requests.
-ReplaySession weka_session(const WekaTrace& trace, const WekaTraceReplay& settings) {
+/// overlap themselves taken apart, gaps between starts capped. A hash id is the same block in all
+/// requests of the trace, and in no other trace. No calls without requests.
+Recording recording_of(const WekaTrace& trace, const WekaTraceOptions& options) {
   const std::int64_t block_size =
-      trace.block_size > 0 ? trace.block_size : settings.default_block_size;
+      trace.block_size > 0 ? trace.block_size : options.default_block_size;
   const std::vector<Conversation> conversations = conversations_of(trace);
   std::vector<double> starts;
   for (const Conversation& c : conversations)
     starts.insert(starts.end(), c.starts.begin(), c.starts.end());
-  const IdleGaps gaps(std::move(starts), settings.trace_idle_gap_cap_seconds);
+  const IdleGaps gaps(std::move(starts), options.idle_gap_cap_s);
   std::vector<NamedCall> named;
   for (const Conversation& c : conversations) add_calls(trace, c, block_size, gaps, named);
   std::stable_sort(named.begin(), named.end(), [](const NamedCall& a, const NamedCall& b) {
     return a.call.start_ms != b.call.start_ms ? a.call.start_ms < b.call.start_ms : a.name < b.name;
   });
-  std::vector<RecordedCall> calls;
-  calls.reserve(named.size());
-  for (NamedCall& n : named) calls.push_back(std::move(n.call));
-  std::vector<GraphNode> nodes = build_call_graph(calls, TextUnit::kSymbols);
-  ReplaySession session = {.name = trace.id, .calls = {}};
-  for (std::size_t i = 0; i < named.size(); ++i)
-    session.calls.push_back(
-        replay_call(calls[i], named[i].request->output, std::move(nodes[i]), settings.max_wait_ms));
-  return session;
+  Recording recording = {.name = trace.id, .unit = workloads::TextUnit::kSymbols, .calls = {}};
+  for (NamedCall& n : named) recording.calls.push_back(std::move(n.call));
+  return recording;
 }
 
 class WekaReader final : public RecordReader {
  public:
-  explicit WekaReader(const WekaTraceReplay& settings)
-      : RecordReader(settings.skip_invalid_files, settings.num_dataset_entries),
-        settings_(settings) {}
+  explicit WekaReader(const WekaTraceOptions& options)
+      : RecordReader(options.skip_invalid, options.most_records), options_(options) {}
 
  private:
-  Result read_record(std::string_view text, const SourceLocation& where,
+  Result read_record(std::string_view text, const SourceLocation& where, Recording& recording,
                      Diagnostics& out) override {
     JsonScanner json(text, where.line);
     WekaTrace trace;
@@ -490,18 +474,18 @@ class WekaReader final : public RecordReader {
       complain(where, what, {}, out);
       return Result::kLeftOut;
     }
-    add(weka_session(trace, settings_));
+    recording = recording_of(trace, options_);
     return Result::kTaken;
   }
 
-  WekaTraceReplay settings_;
+  WekaTraceOptions options_;
   std::set<std::string> ids_;
 };
 
 }  // namespace
 
-std::unique_ptr<ReplayReader> make_weka_reader(const WekaTraceReplay& settings) {
-  return std::make_unique<WekaReader>(settings);
+std::unique_ptr<RecordReader> make_weka_reader(const WekaTraceOptions& options) {
+  return std::make_unique<WekaReader>(options);
 }
 
-}  // namespace routesim::workloads
+}  // namespace routesim::tools

@@ -1,16 +1,24 @@
-#include "workloads/traces/litellm_log.h"
-
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "tools/ingest/recordings/log_readers.h"
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
-#include "workloads/traces/sorted_trace_reader.h"
 #include "workloads/traces/text_blocks.h"
 
-namespace routesim::workloads {
+namespace routesim::tools {
 namespace {
+
+using workloads::JsonScanner;
+using workloads::LineTraceReader;
+using workloads::read_prompt_text;
+using workloads::read_trace_name;
+using workloads::read_trace_time;
+using workloads::TextBlocks;
+using workloads::TraceReader;
+using workloads::TraceReadOptions;
+using workloads::TraceRecord;
 
 /// The mark in place of a text that the proxy was told not to log.
 constexpr std::string_view kRedacted = "redacted-by-litellm";
@@ -26,8 +34,7 @@ class LiteLlmReader final : public LineTraceReader {
     row_ = {};
     JsonScanner json(line, line_number());
     columns_of_values = {};
-    (void)json.members([&](const std::string& key) { return read(json, line, key, record); });
-    if (json.ok() && !json.at_end()) json.fail("text behind the object");
+    (void)json.document([&](const std::string& key) { return read(json, line, key, record); });
     if (!json.ok()) return fail(json.error(), {}, json.column());
     if (row_.left_out || (row_.has_output && record.output_tokens == 0)) return Row::kSkip;
     if (!row_.has_time) return fail("`startTime` is missing");
@@ -37,7 +44,7 @@ class LiteLlmReader final : public LineTraceReader {
     const std::optional<TextBlocks>& text = row_.messages ? row_.messages : row_.request;
     if (!text || line.find(kRedacted) != std::string::npos) return Row::kRecord;
     record.hash_ids = text->ids();
-    record.id_tokens = kTextBlockTokens;
+    record.id_tokens = workloads::kTextBlockTokens;
     record.text_tokens = text->tokens();
     return Row::kRecord;
   }
@@ -71,10 +78,8 @@ class LiteLlmReader final : public LineTraceReader {
     if (key == "trace_id") return read_trace_name(json, row_.trace);
     if (key == "messages") return read_text(json, line, row_.messages);
     if (key == "proxy_server_request") return read_body(json, line);
-    const auto begin = static_cast<std::size_t>(column) - 1;
-    if (!json.skip()) return false;
-    const std::string_view value =
-        line.substr(begin, static_cast<std::size_t>(json.column()) - 1 - begin);
+    std::string_view value;
+    if (!json.skip_raw(line, value)) return false;
     if (key == "status") row_.left_out = row_.left_out || value == "\"failure\"";
     // A payload has a truth value, a row of the spend logs its name in Python.
     if (key == "cache_hit") row_.left_out = row_.left_out || value == "true" || value == "\"True\"";
@@ -149,4 +154,4 @@ std::unique_ptr<TraceReader> make_litellm_reader(std::unique_ptr<std::istream> i
       std::make_unique<LiteLlmReader>(std::move(in), std::move(file), options), options.from_first);
 }
 
-}  // namespace routesim::workloads
+}  // namespace routesim::tools

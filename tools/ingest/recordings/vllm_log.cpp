@@ -1,18 +1,27 @@
-#include "workloads/traces/vllm_log.h"
-
 #include <charconv>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "tools/ingest/recordings/log_readers.h"
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
-#include "workloads/traces/sorted_trace_reader.h"
 #include "workloads/traces/text_blocks.h"
 
-namespace routesim::workloads {
+namespace routesim::tools {
 namespace {
+
+using workloads::JsonScanner;
+using workloads::LineReader;
+using workloads::MissingLengths;
+using workloads::parse_date_time_ns;
+using workloads::parse_integer;
+using workloads::read_prompt_text;
+using workloads::TextBlocks;
+using workloads::TraceReader;
+using workloads::TraceReadOptions;
+using workloads::TraceRecord;
 
 constexpr std::int64_t kDayNs = 86'400'000'000'000;
 
@@ -46,7 +55,7 @@ bool read_repr(std::string_view& text, std::string& out) {
     if (digits == 0)
       out += text[i] == 'n' ? '\n' : text[i] == 't' ? '\t' : text[i] == 'r' ? '\r' : text[i];
     else if (std::from_chars(hex.data(), hex.data() + hex.size(), code, 16).ec == std::errc{})
-      append_utf8(out, code);
+      workloads::append_utf8(out, code);
     i += hex.size();
   }
   return false;
@@ -71,7 +80,8 @@ LoggedText read_text(std::string_view rest, std::string_view ids_name) {
   // --max-log-len N leaves N characters and N token ids.
   constexpr std::int64_t kUnlikely = 16;
   const std::int64_t n = out.blocks.tokens();
-  out.is_cut = out.has_ids && out.has_text && n >= kUnlikely && count_code_points(out.text) == n;
+  out.is_cut =
+      out.has_ids && out.has_text && n >= kUnlikely && workloads::count_code_points(out.text) == n;
   if (!out.has_ids) out.blocks.add(out.text);
   return out;
 }
@@ -187,7 +197,7 @@ class VllmLogReader final : public SortedTraceReader {
     note(prompt.has_ids ? "prompt_token_ids" : "prompt", Fate::kUsed);
     request.input = prompt.blocks.tokens();
     request.record.hash_ids = prompt.blocks.ids();
-    request.record.id_tokens = kTextBlockTokens;
+    request.record.id_tokens = workloads::kTextBlockTokens;
   }
 
   /// `ID[ (streaming delta)| (streaming complete)]: output: REPR[, output_token_ids: …], …`
@@ -213,7 +223,7 @@ class VllmLogReader final : public SortedTraceReader {
       if (is_delta) return;
       ++counts_.estimated;
     }
-    if (tokens < 0 || tokens > kMaxTokens) return;
+    if (tokens < 0 || tokens > workloads::kMaxTokens) return;
     note(answer.has_ids ? "output_token_ids" : "output", Fate::kUsed);
     request.has_deltas = request.has_deltas || is_delta;
     request.output = std::max<std::int64_t>(request.output, 0) + tokens;
@@ -312,4 +322,4 @@ std::unique_ptr<TraceReader> make_vllm_log_reader(std::unique_ptr<std::istream> 
   return std::make_unique<VllmLogReader>(std::move(in), std::move(file), options);
 }
 
-}  // namespace routesim::workloads
+}  // namespace routesim::tools

@@ -6,17 +6,17 @@
 #include <fstream>
 #include <sstream>
 
-#include "workloads/sessions/recorded_sessions.h"
+#include "tools/ingest/recordings/recordings.h"
 
 namespace routesim::workloads {
 namespace {
 
-std::string segments_of(const ReplayCall& call, bool with_tokens) {
+std::string segments_of(const SessionCall& call, bool with_tokens) {
   std::string out;
   std::size_t next = 0;
-  for (const ReplayPart& part : call.parts) {
-    const bool recorded = part.kind == ReplayPart::Kind::kRecorded;
-    out += recorded ? " r" : part.kind == ReplayPart::Kind::kShared ? " s" : " a";
+  for (const PromptPart& part : call.parts) {
+    const bool recorded = part.kind == PromptPart::Kind::kRecorded;
+    out += recorded ? " r" : part.kind == PromptPart::Kind::kShared ? " s" : " a";
     out += std::to_string(part.messages);
     if (!recorded) out += "@" + std::to_string(part.source);
     for (std::uint32_t m = 0; recorded && with_tokens && m < part.messages; ++m) {
@@ -29,10 +29,10 @@ std::string segments_of(const ReplayCall& call, bool with_tokens) {
   return out;
 }
 
-std::string graph_of(const ReplaySession& session, bool with_tokens) {
+std::string graph_of(const Session& session, bool with_tokens) {
   std::ostringstream out;
   for (std::size_t i = 0; i < session.calls.size(); ++i) {
-    const ReplayCall& call = session.calls[i];
+    const SessionCall& call = session.calls[i];
     std::vector<std::uint32_t> predecessors = call.predecessors;
     std::sort(predecessors.begin(), predecessors.end());
     out << i << " p";
@@ -52,18 +52,19 @@ TEST(ReplayGraphs, AreThoseOfTheTool) {
     WekaTraceReplay weka_settings;
     OtelTraceReplay otel_settings;
     weka_settings.max_wait_ms = otel_settings.max_wait_ms = 1'000'000'000;
-    const auto reader = weka ? make_weka_reader(weka_settings) : make_otel_reader(otel_settings);
+    tools::SessionFiles files =
+        weka ? tools::SessionFiles(weka_settings) : tools::SessionFiles(otel_settings);
     std::ifstream in(entry.path(), std::ios::binary);
     Diagnostics d;
-    reader->read(in, entry.path().string(), false, d);
+    files.read(in, entry.path().string(), false, d);
     for (const Diagnostic& item : d.items()) ADD_FAILURE() << to_string(item);
-    const ReplayCorpus corpus = reader->take();
-    ASSERT_EQ(corpus.sessions.size(), 1U) << entry.path();
+    const Sessions sessions = files.take();
+    ASSERT_EQ(sessions.size(), 1U) << entry.path();
     auto expected = entry.path();
     std::ifstream graph(expected.replace_extension(".graph"), std::ios::binary);
     std::ostringstream text;
     text << graph.rdbuf();
-    EXPECT_EQ(graph_of(corpus.sessions[0], weka), text.str()) << entry.path();
+    EXPECT_EQ(graph_of(sessions[0], weka), text.str()) << entry.path();
     ++traces;
   }
   EXPECT_EQ(traces, 8);

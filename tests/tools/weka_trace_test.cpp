@@ -4,9 +4,9 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
+#include "tools/ingest/recordings/recordings.h"
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/prompts.h"
-#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -28,20 +28,20 @@ constexpr const char* kSubagent =
       {"t": 5, "type": "n", "model": "m", "in": 22, "out": 3, "hash_ids": [1, 2, 3, 4, 5],
        "api_time": 1}]})";
 
-std::unique_ptr<ReplayReader> reader_of(const std::string& text, const WekaTraceReplay& settings,
-                                        Diagnostics& d, bool lines = false) {
-  auto reader = make_weka_reader(settings);
+Sessions sessions_of(const std::string& text, const WekaTraceReplay& settings, Diagnostics& d,
+                     bool lines = false) {
+  tools::SessionFiles files(settings);
   std::istringstream in(text);
-  reader->read(in, "trace.json", lines, d);
-  return reader;
+  files.read(in, "trace.json", lines, d);
+  return files.take();
 }
 
-ReplaySession session_of(const std::string& text, const WekaTraceReplay& settings = {}) {
+Session session_of(const std::string& text, const WekaTraceReplay& settings = {}) {
   Diagnostics d;
-  ReplayCorpus corpus = reader_of(text, settings, d)->take();
+  Sessions sessions = sessions_of(text, settings, d);
   for (const Diagnostic& item : d.items()) ADD_FAILURE() << to_string(item);
-  EXPECT_EQ(corpus.sessions.size(), 1U);
-  return corpus.sessions.empty() ? ReplaySession{} : corpus.sessions.front();
+  EXPECT_EQ(sessions.size(), 1U);
+  return sessions.empty() ? Session{} : sessions.front();
 }
 
 Segment block(std::uint64_t hash) {
@@ -51,9 +51,9 @@ Segment block(std::uint64_t hash) {
 }
 
 TEST(WekaTrace, MessagesAreCutOutOfTheBlocks) {
-  const ReplaySession s = session_of(kTwoTurns);
+  const Session s = session_of(kTwoTurns);
   ASSERT_EQ(s.calls.size(), 2U);
-  const ReplayCall& first = s.calls[0];
+  const SessionCall& first = s.calls[0];
   ASSERT_EQ(first.recorded.size(), 2U);
   EXPECT_EQ(*first.recorded[0], (std::vector<Segment>{block(1)})) << "the tools' prompt";
   ASSERT_EQ(first.recorded[1]->size(), 2U);
@@ -61,17 +61,17 @@ TEST(WekaTrace, MessagesAreCutOutOfTheBlocks) {
   EXPECT_EQ(first.recorded[1]->back().length, 2) << "what no block covers";
   EXPECT_EQ(first.output_tokens, 5);
   EXPECT_TRUE(first.predecessors.empty());
-  const ReplayCall& second = s.calls[1];
+  const SessionCall& second = s.calls[1];
   EXPECT_EQ(second.predecessors, (std::vector<std::uint32_t>{0}));
   EXPECT_EQ(second.wait, Duration::seconds(3));
   // Only the system message is the same in both: the user's lost its tail. Blocks 3 and 4 hold the
   // five tokens of the answer.
   ASSERT_EQ(second.parts.size(), 4U);
-  EXPECT_EQ(second.parts[0].kind, ReplayPart::Kind::kShared);
+  EXPECT_EQ(second.parts[0].kind, PromptPart::Kind::kShared);
   EXPECT_EQ(second.parts[0].messages, 1U);
-  EXPECT_EQ(second.parts[1].kind, ReplayPart::Kind::kRecorded);
-  EXPECT_EQ(second.parts[2].kind, ReplayPart::Kind::kAnswer);
-  EXPECT_EQ(second.parts[3].kind, ReplayPart::Kind::kRecorded);
+  EXPECT_EQ(second.parts[1].kind, PromptPart::Kind::kRecorded);
+  EXPECT_EQ(second.parts[2].kind, PromptPart::Kind::kAnswer);
+  EXPECT_EQ(second.parts[3].kind, PromptPart::Kind::kRecorded);
   ASSERT_EQ(second.recorded.size(), 2U);
   EXPECT_EQ(*second.recorded[0], (std::vector<Segment>{block(2)}));
   EXPECT_EQ(second.recorded[1]->front(), block(5));
@@ -88,8 +88,23 @@ TEST(WekaTrace, GapsAndWaitsAreCapped) {
   EXPECT_EQ(session_of(kTwoTurns, settings).calls[1].wait, Duration::milliseconds(700));
 }
 
+TEST(WekaTrace, EveryLongGapIsCut) {
+  WekaTraceReplay settings;
+  settings.trace_idle_gap_cap_seconds = 10;
+  const Session s = session_of(
+      R"({"id": "a", "block_size": 4, "requests": [
+        {"t": 0, "type": "n", "in": 4, "out": 4, "hash_ids": [1], "api_time": 1},
+        {"t": 100, "type": "n", "in": 8, "out": 4, "hash_ids": [1, 2], "api_time": 2},
+        {"t": 200, "type": "n", "in": 12, "out": 4, "hash_ids": [1, 2, 3], "api_time": 1}]})",
+      settings);
+  ASSERT_EQ(s.calls.size(), 3U);
+  // Starts at 0, 10 and 20 s.
+  EXPECT_EQ(s.calls[1].wait, Duration::seconds(9));
+  EXPECT_EQ(s.calls[2].wait, Duration::seconds(8));
+}
+
 TEST(WekaTrace, SubagentsFollowWhatHadEndedAndAreFollowedByTheSession) {
-  const ReplaySession s = session_of(kSubagent);
+  const Session s = session_of(kSubagent);
   ASSERT_EQ(s.calls.size(), 4U);
   // By start: the parent at 0, the sub-agent at 3 and, beside that, at 3.1, the parent at 5.
   EXPECT_EQ(s.calls[1].predecessors, (std::vector<std::uint32_t>{0}));
@@ -105,16 +120,16 @@ TEST(WekaTrace, SubagentsFollowWhatHadEndedAndAreFollowedByTheSession) {
 
 /// Prompts that go back before the previous one's end.
 TEST(WekaTrace, ARewoundConversationKeepsWhatIsCommon) {
-  const ReplaySession s = session_of(
+  const Session s = session_of(
       R"({"id": "a", "block_size": 4, "requests": [
         {"t": 0, "type": "n", "in": 12, "out": 4, "hash_ids": [1, 2, 3]},
         {"t": 9, "type": "n", "in": 13, "out": 4, "hash_ids": [1, 7, 8]}]})");
   ASSERT_EQ(s.calls.size(), 2U);
-  const ReplayCall& second = s.calls[1];
+  const SessionCall& second = s.calls[1];
   // Block 7 stands where the answer would be, and was the recorded answer.
   ASSERT_EQ(second.parts.size(), 3U);
-  EXPECT_EQ(second.parts[0].kind, ReplayPart::Kind::kRecorded);
-  EXPECT_EQ(second.parts[1].kind, ReplayPart::Kind::kAnswer);
+  EXPECT_EQ(second.parts[0].kind, PromptPart::Kind::kRecorded);
+  EXPECT_EQ(second.parts[1].kind, PromptPart::Kind::kAnswer);
   EXPECT_EQ(*second.recorded[0], (std::vector<Segment>{block(1)}));
   EXPECT_EQ(second.recorded[1]->size(), 2U) << "block 8 and a tail of one token";
 }
@@ -129,8 +144,8 @@ TEST(WekaTrace, ALoadOfItSendsWhenItsWaitsAreOver) {
   config.data.weka_trace_replay.emplace();
   config.data.weka_trace_replay->trace_files = {"trace.json"};
   LoadInputs inputs;
-  inputs.sessions = std::make_shared<const ReplayCorpus>(
-      reader_of(kSubagent, *config.data.weka_trace_replay, d)->take());
+  inputs.sessions =
+      std::make_shared<const Sessions>(sessions_of(kSubagent, *config.data.weka_trace_replay, d));
   const auto load = inference_perf::make_load_generator(config, {}, inputs, d);
   ASSERT_NE(load, nullptr);
   EXPECT_EQ(load->stages()[0].requests, 4);
@@ -158,12 +173,12 @@ TEST(WekaReader, LinesAreTracesUpToTheLimit) {
                             R"("in": 3, "out": 2}]})";
   Diagnostics d;
   WekaTraceReplay settings;
-  ReplayCorpus all = reader_of(one + "\n" + two + "\n" + three, settings, d, true)->take();
-  ASSERT_EQ(all.sessions.size(), 2U) << "a trace without requests is no session";
-  EXPECT_EQ(all.sessions[0].calls[0].output_tokens, 30) << "the client's own maximum";
-  EXPECT_EQ(all.sessions[1].name, "3");
+  const Sessions all = sessions_of(one + "\n" + two + "\n" + three, settings, d, true);
+  ASSERT_EQ(all.size(), 2U) << "a trace without requests is no session";
+  EXPECT_EQ(all[0].calls[0].output_tokens, 30) << "the client's own maximum";
+  EXPECT_EQ(all[1].name, "3");
   settings.num_dataset_entries = 1;
-  EXPECT_EQ(reader_of(one + "\n" + three, settings, d, true)->take().sessions.size(), 1U);
+  EXPECT_EQ(sessions_of(one + "\n" + three, settings, d, true).size(), 1U);
   EXPECT_FALSE(d.has_errors());
 }
 
@@ -171,7 +186,7 @@ std::string complaint(const std::string& text, bool skip = false, bool lines = f
   Diagnostics d;
   WekaTraceReplay settings;
   settings.skip_invalid_files = skip;
-  reader_of(text, settings, d, lines);
+  sessions_of(text, settings, d, lines);
   return d.items().empty() ? "" : to_string(d.items().front());
 }
 
@@ -201,8 +216,8 @@ TEST(WekaReader, SkipsBrokenLinesWhenTold) {
   Diagnostics d;
   WekaTraceReplay settings;
   settings.skip_invalid_files = true;
-  const ReplayCorpus corpus = reader_of("{\"id\": [{\n" + good, settings, d, true)->take();
-  EXPECT_EQ(corpus.sessions.size(), 1U);
+  const Sessions sessions = sessions_of("{\"id\": [{\n" + good, settings, d, true);
+  EXPECT_EQ(sessions.size(), 1U);
   ASSERT_EQ(d.items().size(), 1U);
   EXPECT_EQ(to_string(d.items()[0]), "trace.json:1:8: warning: expected a string: left out");
 }

@@ -4,26 +4,25 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
-#include "workloads/inference_perf/inference_perf.h"
-#include "workloads/sessions/recorded_sessions.h"
+#include "tools/ingest/recordings/recordings.h"
 
 namespace routesim::workloads {
 namespace {
 
-ReplayCorpus corpus_of(const std::string& text, const OtelTraceReplay& settings, Diagnostics& d,
-                       bool lines = false) {
-  const auto reader = make_otel_reader(settings);
+Sessions sessions_of(const std::string& text, const OtelTraceReplay& settings, Diagnostics& d,
+                     bool lines = false) {
+  tools::SessionFiles files(settings);
   std::istringstream in(text);
-  reader->read(in, "trace.json", lines, d);
-  return reader->take();
+  files.read(in, "trace.json", lines, d);
+  return files.take();
 }
 
-ReplaySession session_of(const std::string& text, const OtelTraceReplay& settings = {}) {
+Session session_of(const std::string& text, const OtelTraceReplay& settings = {}) {
   Diagnostics d;
-  ReplayCorpus corpus = corpus_of(text, settings, d);
+  Sessions sessions = sessions_of(text, settings, d);
   for (const Diagnostic& item : d.items()) ADD_FAILURE() << to_string(item);
-  EXPECT_EQ(corpus.sessions.size(), 1U);
-  return corpus.sessions.empty() ? ReplaySession{} : corpus.sessions.front();
+  EXPECT_EQ(sessions.size(), 1U);
+  return sessions.empty() ? Session{} : sessions.front();
 }
 
 std::string span(const std::string& id, int start, int end, const std::string& attributes,
@@ -57,7 +56,7 @@ std::string second_span(const std::string& usage = "") {
 std::int64_t tokens_of(const MessageTokens& message) { return message->front().length; }
 
 TEST(OtelTrace, WithoutUsageATokenHasFourCharacters) {
-  const ReplaySession s = session_of(document(first_span() + "," + second_span()));
+  const Session s = session_of(document(first_span() + "," + second_span()));
   ASSERT_EQ(s.calls.size(), 2U);
   EXPECT_EQ(tokens_of(s.calls[0].recorded[0]), 5);
   EXPECT_EQ(tokens_of(s.calls[0].recorded[1]), 10);
@@ -66,13 +65,13 @@ TEST(OtelTrace, WithoutUsageATokenHasFourCharacters) {
   EXPECT_EQ(s.calls[1].wait, Duration::milliseconds(1500));
   ASSERT_EQ(s.calls[1].parts.size(), 3U);
   EXPECT_EQ(s.calls[1].parts[0].messages, 2U);
-  EXPECT_EQ(s.calls[1].parts[1].kind, ReplayPart::Kind::kAnswer);
+  EXPECT_EQ(s.calls[1].parts[1].kind, PromptPart::Kind::kAnswer);
   EXPECT_EQ(tokens_of(s.calls[1].recorded[0]), 1);
   EXPECT_EQ(s.calls[1].output_tokens, 1);
 }
 
 TEST(OtelTrace, UsageTellsWhatNewTextsAddTogether) {
-  const ReplaySession s = session_of(
+  const Session s = session_of(
       document(first_span(R"(, "gen_ai.usage.input_tokens": 30, "gen_ai.usage.output_tokens": 9)") +
                "," + second_span(R"(, "gen_ai.usage.prompt_tokens": 46)")));
   ASSERT_EQ(s.calls.size(), 2U);
@@ -85,22 +84,22 @@ TEST(OtelTrace, UsageTellsWhatNewTextsAddTogether) {
 }
 
 TEST(OtelTrace, UsageThatLeavesOutTheCacheIsNotBelieved) {
-  const ReplaySession s = session_of(document(first_span(R"(, "gen_ai.usage.input_tokens": 5)")));
+  const Session s = session_of(document(first_span(R"(, "gen_ai.usage.input_tokens": 5)")));
   EXPECT_EQ(tokens_of(s.calls[0].recorded[1]), 10) << "5 tokens cannot be 60 characters";
 }
 
 TEST(OtelTrace, EqualTextsAreEqualTokensInAllSessions) {
   Diagnostics d;
-  const ReplayCorpus corpus =
-      corpus_of(document(first_span(R"(, "gen_ai.usage.input_tokens": 30)")) + "\n" +
-                    document(span("9", 0, 1,
-                                  std::string(R"("gen_ai.input.messages": [)") + kSystem +
-                                      R"(, {"role": "user", "content": "Other"}], )" +
-                                      R"("gen_ai.usage.input_tokens": 17)")),
-                {}, d, true);
-  ASSERT_EQ(corpus.sessions.size(), 2U);
-  const ReplayCall& other = corpus.sessions[1].calls[0];
-  EXPECT_EQ(*other.recorded[0], *corpus.sessions[0].calls[0].recorded[0]);
+  const Sessions sessions =
+      sessions_of(document(first_span(R"(, "gen_ai.usage.input_tokens": 30)")) + "\n" +
+                      document(span("9", 0, 1,
+                                    std::string(R"("gen_ai.input.messages": [)") + kSystem +
+                                        R"(, {"role": "user", "content": "Other"}], )" +
+                                        R"("gen_ai.usage.input_tokens": 17)")),
+                  {}, d, true);
+  ASSERT_EQ(sessions.size(), 2U);
+  const SessionCall& other = sessions[1].calls[0];
+  EXPECT_EQ(*other.recorded[0], *sessions[0].calls[0].recorded[0]);
   EXPECT_EQ(tokens_of(other.recorded[1]), 7);
   EXPECT_EQ(other.output_tokens, 1) << "no answer was recorded";
 }
@@ -112,7 +111,7 @@ TEST(OtelTrace, ToolsStandInFrontAndLetAnswersEnd) {
            {"type": "tool_call", "id": "c", "name": "f", "arguments": {"x": 1}}]}])";
   const std::string text = document(
       span("1", 0, 1, std::string(R"("gen_ai.input.messages": [)") + kSystem + "]" + tools));
-  const ReplayCall call = session_of(text).calls[0];
+  const SessionCall call = session_of(text).calls[0];
   EXPECT_EQ(call.tools.length, 3) << R"([{"name": "f"}] has 15 characters)";
   EXPECT_TRUE(call.stops_by_itself);
   EXPECT_EQ(call.output_tokens, 20);
@@ -125,7 +124,7 @@ TEST(OtelTrace, ToolsStandInFrontAndLetAnswersEnd) {
 TEST(OtelTrace, RecordedAnswersCanBeRepeatedInstead) {
   OtelTraceReplay settings;
   settings.disable_output_substitution = true;
-  const ReplaySession s = session_of(
+  const Session s = session_of(
       document(first_span(R"(, "gen_ai.usage.output_tokens": 9)") + "," + second_span()), settings);
   ASSERT_EQ(s.calls[1].parts.size(), 1U);
   ASSERT_EQ(s.calls[1].recorded.size(), 4U);
@@ -164,7 +163,7 @@ std::string complaint(const std::string& text, bool skip = false) {
   Diagnostics d;
   OtelTraceReplay settings;
   settings.skip_invalid_files = skip;
-  corpus_of(text, settings, d);
+  sessions_of(text, settings, d);
   return d.items().empty() ? "" : to_string(d.items().front());
 }
 

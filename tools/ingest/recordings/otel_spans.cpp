@@ -1,33 +1,31 @@
-// LLM calls recorded as OpenTelemetry spans, as sessions. Follows inference-perf's
+// LLM calls recorded as OpenTelemetry spans. Follows inference-perf's
 // otel_trace_to_replay_graph and otel_trace_utils.
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
-#include "workloads/prompts.h"
-#include "workloads/sessions/recorded_sessions.h"
-#include "workloads/sessions/replay_graph.h"
+#include "tools/ingest/recordings/recordings.h"
 #include "workloads/traces/text_scan.h"
 
-namespace routesim::workloads {
+namespace routesim::tools {
 namespace {
+
+using workloads::RecordedCall;
+using workloads::RecordedMessage;
+using workloads::RecordedMessagePtr;
+using workloads::RecordedPart;
+using workloads::Recording;
 
 /// Keeps the order of members, because recorded texts are written from it.
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostNesting = 64;
-constexpr std::int64_t kMostTokens = 100'000'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::int64_t kCharactersPerToken = 4;
-/// Usage that leaves more than this many characters to a token leaves out what a cache held.
-constexpr std::int64_t kMostCharactersPerToken = 10;
 
 /// An error in a JSON text, and its byte, counted from 1.
 struct JsonProblem {
@@ -284,28 +282,20 @@ RecordedMessagePtr message_of(const Json& message, std::string& problem) {
   return out;
 }
 
-/// A call, and what its span tells beside it.
-struct SpanCall {
-  RecordedCall call;  ///< Times in milliseconds since the session's first call.
-  std::optional<std::int64_t> prompt_tokens, completion_tokens;
-  std::string tools;          ///< The definitions as text; empty without any.
-  bool answer_calls = false;  ///< The recorded answer calls tools.
-};
-
 /// Nanoseconds since 1970 of an ISO 8601 time with any offset.
 std::optional<std::int64_t> time_of(std::string_view text) {
   std::int64_t offset_s = 0;
   if (text.size() > 16) {
     const std::string_view zone = text.substr(text.size() - 6);
     if ((zone[0] == '+' || zone[0] == '-') && zone[3] == ':') {
-      const auto hours = parse_integer(zone.substr(1, 2));
-      const auto minutes = parse_integer(zone.substr(4, 2));
+      const auto hours = workloads::parse_integer(zone.substr(1, 2));
+      const auto minutes = workloads::parse_integer(zone.substr(4, 2));
       if (!hours || !minutes || *hours < 0 || *minutes < 0) return std::nullopt;
       offset_s = (*hours * 60 + *minutes) * (zone[0] == '+' ? 60 : -60);
       text.remove_suffix(6);
     }
   }
-  const std::optional<std::int64_t> local = parse_date_time_ns(text);
+  const std::optional<std::int64_t> local = workloads::parse_date_time_ns(text);
   if (!local) return std::nullopt;
   return *local - offset_s * 1'000'000'000;
 }
@@ -315,8 +305,8 @@ std::optional<std::int64_t> tokens_at(const Json& attributes, std::string_view f
   const Json* value = find(attributes, first);
   if (value == nullptr || value->is_null()) value = find(attributes, second);
   if (value == nullptr) return std::nullopt;
-  const std::optional<std::int64_t> tokens = parse_integer(as_text(*value));
-  if (!tokens || *tokens < 0 || *tokens > kMostTokens) return std::nullopt;
+  const std::optional<std::int64_t> tokens = workloads::parse_integer(as_text(*value));
+  if (!tokens || *tokens < 0 || *tokens > kMostRecordedTokens) return std::nullopt;
   return tokens;
 }
 
@@ -363,14 +353,14 @@ std::vector<const Json*> distinct(const Json::array_t& spans) {
 }
 
 /// Sets the answer, when one was recorded. False when it cannot be understood.
-bool read_answer(const Json& attributes, SpanCall& out, std::string& problem) {
+bool read_answer(const Json& attributes, RecordedCall& out, std::string& problem) {
   auto message = std::make_shared<RecordedMessage>();
   message->role = "assistant";
   for (const char* key : {"gen_ai.output.text", "gen_ai.completion", "gen_ai.output"}) {
     const Json* value = find(attributes, key);
     if (value == nullptr || !value->is_string()) continue;
     message->text = value->get<std::string>();
-    out.call.answer = std::move(message);
+    out.answer = std::move(message);
     return true;
   }
   if (find(attributes, "gen_ai.output.messages") == nullptr) return true;
@@ -388,14 +378,14 @@ bool read_answer(const Json& attributes, SpanCall& out, std::string& problem) {
   message->text = output_text(first);
   message->parts = parts_of(first);
   message->call_ids = call_ids_of(first);
-  out.answer_calls = !is_empty(find(first, "tool_calls")) ||
-                     std::any_of(message->parts.begin(), message->parts.end(),
-                                 [](const RecordedPart& part) { return part.tool_call; });
-  out.call.answer = std::move(message);
+  out.answer_calls_tools = !is_empty(find(first, "tool_calls")) ||
+                           std::any_of(message->parts.begin(), message->parts.end(),
+                                       [](const RecordedPart& part) { return part.tool_call; });
+  out.answer = std::move(message);
   return true;
 }
 
-bool read_messages(const Json& attributes, SpanCall& out, std::string& problem) {
+bool read_messages(const Json& attributes, RecordedCall& out, std::string& problem) {
   const std::optional<Json> messages = attribute(attributes, "gen_ai.input.messages");
   if (!messages) {
     problem = "gen_ai.input.messages is no JSON";
@@ -403,14 +393,14 @@ bool read_messages(const Json& attributes, SpanCall& out, std::string& problem) 
   }
   if (!messages->is_array()) return true;
   for (const Json& message : *messages) {
-    out.call.messages.push_back(message_of(message, problem));
-    if (out.call.messages.back() == nullptr) return false;
+    out.messages.push_back(message_of(message, problem));
+    if (out.messages.back() == nullptr) return false;
   }
   return true;
 }
 
 /// One span; its times are in nanoseconds since 1970 still.
-bool read_span(const Json& span, SpanCall& out, std::string& problem) {
+bool read_span(const Json& span, RecordedCall& out, std::string& problem) {
   const Json& attributes = attributes_of(span);
   const std::optional<std::int64_t> start = time_of(text_at(span, "start_time"));
   const std::string_view end_text = text_at(span, "end_time");
@@ -419,11 +409,11 @@ bool read_span(const Json& span, SpanCall& out, std::string& problem) {
     problem = !start ? "start_time is no time" : "end_time is no time";
     return false;
   }
-  out.call.start_ms = *start;
-  out.call.end_ms = *end;
+  out.start_ms = *start;
+  out.end_ms = *end;
   out.prompt_tokens =
       tokens_at(attributes, "gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens");
-  out.completion_tokens =
+  out.output_tokens =
       tokens_at(attributes, "gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens");
   const std::optional<Json> tools = attribute(attributes, "gen_ai.tool.definitions");
   if (tools && tools->is_array() && !tools->empty()) out.tools = dump(*tools);
@@ -432,179 +422,36 @@ bool read_span(const Json& span, SpanCall& out, std::string& problem) {
 
 /// The calls of a session by start. `problem` says why there are none when the spans cannot be
 /// replayed.
-std::vector<SpanCall> calls_of_spans(const Json::array_t& spans, bool include_errors,
-                                     std::string& problem) {
-  std::vector<std::pair<std::string_view, SpanCall>> named;  // By the ids of their spans.
+std::vector<RecordedCall> calls_of_spans(const Json::array_t& spans, bool include_errors,
+                                         std::string& problem) {
+  std::vector<std::pair<std::string_view, RecordedCall>> named;  // By the ids of their spans.
   for (const Json* span : distinct(spans)) {
     if (!is_call(*span, include_errors)) continue;
-    named.emplace_back(text_at(*span, "span_id"), SpanCall{});
+    named.emplace_back(text_at(*span, "span_id"), RecordedCall{});
     if (read_span(*span, named.back().second, problem)) continue;
     problem = "span " + std::string(named.back().first) + ": " + problem;
     return {};
   }
   std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second.call.start_ms, a.first) < std::pair(b.second.call.start_ms, b.first);
+    return std::pair(a.second.start_ms, a.first) < std::pair(b.second.start_ms, b.first);
   });
-  std::vector<SpanCall> out;
+  std::vector<RecordedCall> out;
   std::size_t messages = 0;
   for (auto& [id, call] : named) {
-    messages += call.call.messages.size();
+    messages += call.messages.size();
     out.push_back(std::move(call));
   }
-  if (out.size() > kMostCalls || messages > kMostMessages) {
+  if (out.size() > workloads::kMostCalls || messages > workloads::kMostMessages) {
     problem = "has " + std::to_string(out.size()) + " calls, too many for one session";
     return {};
   }
-  const std::int64_t first = out.empty() ? 0 : out.front().call.start_ms;
-  for (SpanCall& c : out)
-    for (std::int64_t* t : {&c.call.start_ms, &c.call.end_ms})
+  const std::int64_t first = out.empty() ? 0 : out.front().start_ms;
+  for (RecordedCall& c : out)
+    for (std::int64_t* t : {&c.start_ms, &c.end_ms})
       *t = (*t - first + (*t < first ? -kMillisecond / 2 : kMillisecond / 2)) / kMillisecond;
   if (out.empty()) problem = "has no chat span with messages";
   return out;
 }
-
-std::int64_t estimate(std::int64_t characters) {
-  return std::max<std::int64_t>(1, characters / kCharactersPerToken);
-}
-
-/// The tokens of texts, each decided once for all sessions.
-class TextTokens {
- public:
-  /// Null when the text's length is not decided yet.
-  MessageTokens find(const std::string& text) const {
-    const auto known = known_.find(hash_bytes(text));
-    return known == known_.end() ? nullptr : known->second;
-  }
-  void decide(const std::string& text, std::int64_t tokens) {
-    const std::uint64_t hash = hash_bytes(text);
-    known_.try_emplace(
-        hash,
-        std::make_shared<const std::vector<Segment>>(std::vector<Segment>{
-            {.content = content_id(0, ContentKind::kText, hash), .offset = 0, .length = tokens}}));
-  }
-
- private:
-  std::unordered_map<std::uint64_t, MessageTokens> known_;  // Looked up, never iterated.
-};
-
-std::int64_t length_of(const MessageTokens& tokens) { return tokens->front().length; }
-
-/// One session's calls, from what its spans told.
-class SessionMaker {
- public:
-  SessionMaker(std::vector<SpanCall> spans, const OtelTraceReplay& settings, TextTokens& texts)
-      : spans_(std::move(spans)), settings_(settings), texts_(texts) {}
-
-  ReplaySession make(std::string name) && {
-    std::vector<RecordedCall> calls;
-    for (SpanCall& span : spans_) calls.push_back(std::move(span.call));
-    std::vector<GraphNode> nodes = build_call_graph(calls, TextUnit::kCharacters);
-    ReplaySession session = {.name = std::move(name), .calls = {}};
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (settings_.disable_output_substitution)
-        nodes[i].parts = {{.kind = ReplayPart::Kind::kRecorded,
-                           .source = 0,
-                           .messages = static_cast<std::uint32_t>(calls[i].messages.size())}};
-      session.calls.push_back(make_call(calls[i], spans_[i], std::move(nodes[i]), session));
-    }
-    return session;
-  }
-
- private:
-  static std::int64_t answer_tokens(const RecordedCall& call, const SpanCall& span) {
-    if (span.completion_tokens)
-      return *span.completion_tokens > 0 ? *span.completion_tokens : kClientMaxTokens;
-    return call.answer == nullptr ? 1 : estimate(count_code_points(call.answer->text));
-  }
-
-  ReplayCall make_call(const RecordedCall& recorded, const SpanCall& span, GraphNode node,
-                       const ReplaySession& session) {
-    ReplayCall call;
-    call.predecessors = std::move(node.predecessors);
-    call.wait = Duration::milliseconds(std::min(node.wait_ms, settings_.max_wait_ms));
-    call.parts = std::move(node.parts);
-    call.output_tokens = answer_tokens(recorded, span);
-    call.max_tokens = call.output_tokens;
-    // With tools on offer an answer ends where it ends.
-    call.stops_by_itself = !span.tools.empty();
-    if (call.stops_by_itself && span.answer_calls && settings_.override_tool_call_max_tokens)
-      call.max_tokens = std::max(4 * call.output_tokens, kToolCallTokens);
-    decide_texts(recorded, span, call, session);
-    std::size_t message = 0;
-    for (const ReplayPart& part : call.parts) {
-      if (part.kind == ReplayPart::Kind::kRecorded)
-        for (std::size_t m = message; m < message + part.messages; ++m)
-          call.recorded.push_back(texts_.find(recorded.messages[m]->text));
-      message += part.messages;
-    }
-    if (!span.tools.empty()) call.tools = texts_.find(span.tools)->front();
-    if (recorded.answer != nullptr && !recorded.answer->text.empty())
-      texts_.decide(recorded.answer->text, call.output_tokens);
-    return call;
-  }
-
-  /// Gives each new text of the prompt its length: together what the prompt's recorded length
-  /// leaves, in proportion to their characters.
-  void decide_texts(const RecordedCall& recorded, const SpanCall& span, const ReplayCall& call,
-                    const ReplaySession& session) {
-    std::vector<std::int64_t> lengths;  // One per message; 0 for new ones.
-    std::vector<const std::string*> fresh;
-    std::int64_t known = 0, characters = 0;
-    const auto look_at = [&](const std::string& text) {
-      const MessageTokens tokens = texts_.find(text);
-      if (tokens != nullptr) return length_of(tokens);
-      const bool repeated = std::any_of(fresh.begin(), fresh.end(),
-                                        [&text](const std::string* t) { return *t == text; });
-      if (!repeated) {
-        fresh.push_back(&text);
-        characters += count_code_points(text);
-      }
-      return std::int64_t{0};
-    };
-    if (!span.tools.empty()) known += look_at(span.tools);
-    for (const ReplayPart& part : call.parts) {
-      if (part.kind == ReplayPart::Kind::kAnswer) {
-        lengths.push_back(session.calls[part.source].output_tokens);
-      } else if (part.kind == ReplayPart::Kind::kShared) {
-        const std::vector<std::int64_t>& of = lengths_[part.source];
-        lengths.assign(of.begin(), of.begin() + part.messages);
-      } else {
-        for (std::uint32_t m = 0; m < part.messages; ++m)
-          lengths.push_back(look_at(recorded.messages[lengths.size()]->text));
-      }
-    }
-    for (const std::int64_t length : lengths) known += length;
-    const std::int64_t left = span.prompt_tokens.value_or(0) - known;
-    share_out(fresh, characters, left);
-    for (std::size_t m = 0; m < lengths.size(); ++m)
-      if (lengths[m] == 0) lengths[m] = length_of(texts_.find(recorded.messages[m]->text));
-    lengths_.push_back(std::move(lengths));
-  }
-
-  void share_out(const std::vector<const std::string*>& fresh, std::int64_t characters,
-                 std::int64_t left) {
-    const bool usable = left > 0 && left * kMostCharactersPerToken >= characters;
-    for (const std::string* text : fresh) {
-      const std::int64_t own = count_code_points(*text);
-      std::int64_t tokens = estimate(own);
-      if (usable) {
-        tokens = characters == 0
-                     ? 1
-                     : std::llround(static_cast<double>(left) * static_cast<double>(own) /
-                                    static_cast<double>(characters));
-        // The rest goes to the texts that follow, so that rounding loses nothing.
-        left -= tokens;
-        characters -= own;
-      }
-      texts_.decide(*text, std::max<std::int64_t>(tokens, 1));
-    }
-  }
-
-  std::vector<SpanCall> spans_;
-  const OtelTraceReplay& settings_;
-  TextTokens& texts_;
-  std::vector<std::vector<std::int64_t>> lengths_;  // Tokens of each call's messages.
-};
 
 /// The place of byte `byte`, counted from 1, of a text that begins at `start`.
 SourceLocation place_in(std::string_view text, std::size_t byte, SourceLocation start) {
@@ -619,22 +466,23 @@ SourceLocation place_in(std::string_view text, std::size_t byte, SourceLocation 
 
 class OtelReader final : public RecordReader {
  public:
-  explicit OtelReader(const OtelTraceReplay& settings)
-      : RecordReader(settings.skip_invalid_files), settings_(settings) {}
+  explicit OtelReader(const OtelSpanOptions& options)
+      : RecordReader(options.skip_invalid), include_errors_(options.include_errors) {}
 
  private:
-  Result read_record(std::string_view text, const SourceLocation& where,
+  Result read_record(std::string_view text, const SourceLocation& where, Recording& recording,
                      Diagnostics& out) override {
     JsonProblem problem;
     const std::optional<Json> record = parse(text, problem);
     if (record)
-      take_record(*record, where, out);
+      take_record(*record, where, recording, out);
     else
       complain(place_in(text, problem.byte, where), problem.what, {}, out);
     return record ? Result::kTaken : Result::kBroken;
   }
 
-  void take_record(const Json& record, const SourceLocation& where, Diagnostics& out) {
+  void take_record(const Json& record, const SourceLocation& where, Recording& recording,
+                   Diagnostics& out) {
     const Json* spans = find(record, "spans");
     if (spans == nullptr || !spans->is_array()) {
       const char* hint = "each record is an object with a list `spans`";
@@ -647,23 +495,20 @@ class OtelReader final : public RecordReader {
     std::string name(text_at(record, "session_id"));
     if (name.empty()) name = text_at(record, "trace_id");
     std::string problem;
-    std::vector<SpanCall> calls =
-        calls_of_spans(list_at(record, "spans"), settings_.include_errors, problem);
+    recording.calls = calls_of_spans(list_at(record, "spans"), include_errors_, problem);
     if (!problem.empty())
       out.warning(where, {},
                   "session " + (name.empty() ? "" : name + " ") + "is left out: " + problem);
-    else
-      add(SessionMaker(std::move(calls), settings_, texts_).make(std::move(name)));
+    recording.name = std::move(name);
   }
 
-  OtelTraceReplay settings_;
-  TextTokens texts_;
+  bool include_errors_;
 };
 
 }  // namespace
 
-std::unique_ptr<ReplayReader> make_otel_reader(const OtelTraceReplay& settings) {
-  return std::make_unique<OtelReader>(settings);
+std::unique_ptr<RecordReader> make_otel_reader(const OtelSpanOptions& options) {
+  return std::make_unique<OtelReader>(options);
 }
 
-}  // namespace routesim::workloads
+}  // namespace routesim::tools

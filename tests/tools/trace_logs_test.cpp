@@ -1,10 +1,11 @@
-// Traces that other programs wrote as logs: exports of OpenTelemetry's collector, vLLM's request
-// log.
+// Traces that other programs wrote as logs: exports of OpenTelemetry's collector, LiteLLM's and
+// vLLM's request logs.
+#include <gtest/gtest.h>
+
 #include <sstream>
 
 #include "tests/base/messages.h"
-#include "tests/workloads/drive.h"
-#include "workloads/traces/trace_replay.h"
+#include "tools/ingest/recordings/log_readers.h"
 
 namespace routesim::workloads {
 namespace {
@@ -15,7 +16,7 @@ struct ReadTrace {
     options.format = format;
     options.missing = missing;
     const auto reader =
-        make_trace_reader(std::make_unique<std::istringstream>(text), "log", options);
+        tools::make_any_trace_reader(std::make_unique<std::istringstream>(text), "log", options);
     for (TraceRecord record; reader->next(record);) rows.push_back(record);
     found = reader->diagnostics();
     said = messages_of(found);
@@ -175,6 +176,66 @@ TEST(OtlpTrace, ErrorsHaveAPlace) {
   EXPECT_NE(said(export_of("")).find("log: error: no span of a request has token counts"),
             std::string::npos);
   EXPECT_EQ(ReadTrace(TraceFormat::kOtlp, export_of("")).rows.size(), 0U);
+}
+
+// --- LiteLLM ---
+
+ReadTrace read_litellm(const std::string& text) { return {TraceFormat::kLiteLlm, text}; }
+
+/// LiteLLM's published example (tests/logging_callback_tests/gcs_pub_sub_body), less its prices.
+std::string litellm(const std::string& start, const std::string& more) {
+  return R"({"id":"chatcmpl-2299b6a2","call_type":"acompletion","stream":true,"startTime":")" +
+         start + R"(","prompt_tokens":10,"completion_tokens":20,"response":{"choices":[]},)" +
+         R"("session_id":"1234567890","metadata":"{\"a\": 1}")" + more + "}\n";
+}
+
+TEST(LiteLlmLog, PayloadsInAnyOrder) {
+  const std::string text = R"([{"role":"user","content":"Hello, world!"}])";
+  const auto rows =
+      read_litellm(litellm("2025-01-24 09:20:47.847371",
+                           R"(,"status":"success","cache_hit":null,"messages":)" + text) +
+                   litellm("2025-01-24 09:20:46.347371", R"(,"cache_hit":"None","messages":"{}")") +
+                   litellm("2025-01-24 09:20:48", R"(,"status":"failure")") +
+                   litellm("2025-01-24 09:20:48", R"(,"cache_hit":"True")") +
+                   litellm("2025-01-24 09:20:48", R"(,"cache_hit":true)") +
+                   litellm("2025-01-24 09:20:49",
+                           R"(,"messages":[{"role":"user","content":"redacted-by-litellm"}])"))
+          .rows;
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].line, 2) << "the earlier start";
+  EXPECT_EQ(rows[0].at, Duration::zero());
+  EXPECT_EQ(rows[1].at, Duration::milliseconds(1500));
+  EXPECT_EQ(rows[1].input_tokens, 10);
+  EXPECT_EQ(rows[1].output_tokens, 20);
+  EXPECT_NE(rows[1].session, 0U);
+  EXPECT_TRUE(rows[0].hash_ids.empty()) << "the prompt was not logged";
+  EXPECT_EQ(rows[1].hash_ids.size(), 1U);
+  EXPECT_EQ(rows[1].text_tokens, 12) << "5 + 13/4.3 + 3";
+  EXPECT_TRUE(rows[2].hash_ids.empty()) << "the prompt was redacted";
+}
+
+TEST(LiteLlmLog, PromptsMayStandInTexts) {
+  const std::string quoted = R"("[{\"role\":\"user\",\"content\":\"Hello, world!\"}]")";
+  const std::string body =
+      R"("{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello, world!\"}]}")";
+  const auto ids = [](const std::string& more) {
+    return read_litellm(litellm("2025-01-24 09:20:46", more)).rows[0].hash_ids;
+  };
+  const auto plain = ids(R"(,"messages":[{"role":"user","content":"Hello, world!"}])");
+  ASSERT_EQ(plain.size(), 1U);
+  EXPECT_EQ(ids(",\"messages\":" + quoted), plain);
+  EXPECT_EQ(ids(R"(,"messages":"{}","proxy_server_request":)" + body), plain);
+  EXPECT_NE(ids(R"(,"messages":"Hello, world!")"), plain) << "a text without a template";
+}
+
+TEST(LiteLlmLog, ErrorsAreNamed) {
+  const ReadTrace broken = read_litellm(litellm("2025-01-24 09:20:46", "") + litellm("soon", ""));
+  ASSERT_EQ(broken.found.items().size(), 1U);
+  const Diagnostic& d = broken.found.items()[0];
+  EXPECT_EQ(d.message, "expected a number or a date and time (got \"soon\")");
+  EXPECT_EQ(d.where.line, 2);
+  EXPECT_EQ(read_litellm(R"({"startTime":1,"prompt_tokens":3})").said,
+            "log:1:1: error: `completion_tokens` is missing\n");
 }
 
 // --- vLLM ---
