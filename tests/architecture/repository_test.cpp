@@ -69,7 +69,7 @@ struct Room {
   std::string folder;
   std::size_t most, goal;
 };
-const std::vector<Room> kRooms = {{"base", 2'500, 2'600},   {"policies", 24'980, 22'500},
+const std::vector<Room> kRooms = {{"base", 2'500, 2'600},   {"policies", 25'130, 22'500},
                                   {"models", 4'000, 3'700}, {"workloads", 13'950, 12'000},
                                   {"sim", 19'850, 19'000},  {"tools", 52'400, 37'500}};
 
@@ -100,7 +100,7 @@ TEST(Repository, FoldersHoldFewFiles) {
   std::set<std::string> crowded;
   for (const auto& [folder, count] : files)
     if (count > kMostFiles) crowded.insert(folder);
-  expect_only(crowded, {"policies/balancers", "tools/cli", "tools/ingest", "tools/render"});
+  expect_only(crowded, {"tools/cli", "tools/ingest", "tools/render"});
 }
 
 TEST(Repository, ClassesLiveInFewFiles) {
