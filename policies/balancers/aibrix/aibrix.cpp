@@ -73,34 +73,24 @@ class AibrixSessionAffinity final : public AibrixBalancer {
   }
 };
 
-/// The choice of an algorithm among equals.
-enum class AibrixTies : std::uint8_t { kUniform, kLast };
-
 /// Takes the pod with the least score; pods without one are skipped, and without any score the
 /// choice is random.
 class AibrixLeastScore : public AibrixBalancer {
  public:
-  AibrixLeastScore(const AibrixSettings& settings, const RandomStream& random, AibrixTies ties)
+  AibrixLeastScore(const AibrixSettings& settings, const RandomStream& random, Ties ties)
       : AibrixBalancer(settings, random), ties_(ties) {}
 
  protected:
   virtual std::optional<double> score(std::uint32_t pod, const BalancerRequest& request) = 0;
   BalancerAnswer route(const BalancerRequest& request) override {
-    AibrixTie tie(random());
-    std::optional<std::uint32_t> best;
-    double least = 0;
-    for (const std::uint32_t i : ready()) {
-      const std::optional<double> own = score(i, request);
-      if (!own || (best && *own > least)) continue;
-      if (!best || *own < least) tie.restart();
-      least = *own;
-      if (ties_ == AibrixTies::kLast || tie.take()) best = i;
-    }
-    return pick_of(best ? *best : any_pod());
+    Least<double> least(ties_, random());
+    for (const std::uint32_t i : ready())
+      if (const std::optional<double> own = score(i, request)) least.offer(i, *own);
+    return pick_of(least.best() ? *least.best() : any_pod());
   }
 
  private:
-  AibrixTies ties_;
+  Ties ties_;
 };
 
 /// least-kv-cache and least-gpu-cache, where the engine has the metrics they ask for.
@@ -181,7 +171,7 @@ class AibrixObserved : public AibrixLeastScore {
 class AibrixLeastLatency final : public AibrixObserved {
  public:
   AibrixLeastLatency(const AibrixSettings& settings, const RandomStream& random)
-      : AibrixObserved(settings, random, AibrixTies::kLast) {}
+      : AibrixObserved(settings, random, Ties::kLast) {}
 
  private:
   BalancerAnswer route(const BalancerRequest& request) override {
@@ -212,7 +202,7 @@ class AibrixLeastLatency final : public AibrixObserved {
 class AibrixThroughput final : public AibrixObserved {
  public:
   AibrixThroughput(const AibrixSettings& settings, const RandomStream& random)
-      : AibrixObserved(settings, random, AibrixTies::kUniform) {}
+      : AibrixObserved(settings, random, Ties::kAllDrawn) {}
 
  private:
   std::optional<double> score(std::uint32_t pod, const BalancerRequest& /*request*/) override {
@@ -265,9 +255,7 @@ class AibrixPowerOfTwo final : public AibrixBalancer {
   }
   BalancerAnswer route(const BalancerRequest& request) override {
     if (ready().size() == 1) return pick_of(ready().front());
-    const std::uint64_t first = random().below(ready().size());
-    std::uint64_t second = random().below(ready().size());
-    while (second == first) second = random().below(ready().size());
+    const auto [first, second] = draw_two(ready().size(), TwoDraws::kAgain, random());
     const BalancerPick a = pick_of(ready()[first]), b = pick_of(ready()[second]);
     const std::int64_t hour = hour_of(request.now);
     return count({a.server, hour}, request.now) <= count({b.server, hour}, request.now) ? a : b;
@@ -302,21 +290,15 @@ class AibrixPrefixCache final : public AibrixBalancer {
         static_cast<double>(settings().prefix_cache_standard_deviation_factor) * spread.deviation;
     const bool imbalanced = is_imbalanced();
     const std::uint32_t least = least_load();
-    AibrixTie tie(random());
-    std::optional<std::uint32_t> best;
-    std::pair<std::int64_t, std::int64_t> best_key;  // Percent, minus load.
+    Least<std::pair<std::int64_t, std::uint32_t>> best(Ties::kAllDrawn, random());
     for (const AibrixPrefixTable::Match& m : matches) {
       const auto i = pods().index(m.pod);
       if (!i || !endpoints()[*i].healthy || !offered(*i)) continue;
       const std::uint32_t load = in_flight()[*i];
       if ((imbalanced && load > least) || load > limit) continue;
-      const std::pair key(m.percent, -std::int64_t{load});
-      if (best && key < best_key) continue;
-      if (!best || key > best_key) tie.restart();
-      best_key = key;
-      if (tie.take()) best = *i;
+      best.offer(*i, {-m.percent, load});
     }
-    return best;
+    return best.best();
   }
 
   AibrixPrefixTable table_;
@@ -544,11 +526,11 @@ std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings&
     case AibrixPolicy::kLeastKvCache:
       // vLLM V1 has no cpu_cache_usage_perc, so every pod is skipped.
       if (!intended) break;
-      return std::make_unique<AibrixLeastCache>(settings, random, AibrixTies::kLast);
+      return std::make_unique<AibrixLeastCache>(settings, random, Ties::kLast);
     case AibrixPolicy::kLeastGpuCache:
       // vLLM 0.12 has no gpu_cache_usage_perc, so every pod is skipped.
       if (!intended) break;
-      return std::make_unique<AibrixLeastCache>(settings, random, AibrixTies::kUniform);
+      return std::make_unique<AibrixLeastCache>(settings, random, Ties::kAllDrawn);
     case AibrixPolicy::kLeastLatency:
       return std::make_unique<AibrixLeastLatency>(settings, random);
     case AibrixPolicy::kThroughput:

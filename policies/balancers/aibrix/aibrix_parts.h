@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/balancers/aibrix/aibrix.h"
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/named_servers.h"
 #include "policies/balancers/kit/text_blocks.h"
 
@@ -29,19 +30,6 @@ struct AibrixSpread {
     out.deviation = std::sqrt(squares / static_cast<double>(numbers.size() - 1));
     return out;
   }
-};
-
-/// Draws one of those that are equally good while they come in.
-class AibrixTie {
- public:
-  explicit AibrixTie(RandomStream& random) : random_(random) {}
-  void restart() { ties_ = 0; }
-  /// True when the newest of the equals takes the place of the one kept so far.
-  bool take() { return random_.below(++ties_) == 0; }
-
- private:
-  RandomStream& random_;
-  std::uint64_t ties_ = 0;
 };
 
 /// Ready pods, in the order of the registry.
@@ -83,14 +71,9 @@ class AibrixBalancer : public Balancer {
   std::uint32_t any_pod() { return ready()[random_.below(ready().size())]; }
   /// Uniform among the pods with the fewest requests in flight.
   std::uint32_t least_request() {
-    AibrixTie tie(random_);
-    std::uint32_t best = ready().front();
-    for (const std::uint32_t i : ready()) {
-      if (in_flight()[i] > in_flight()[best]) continue;
-      if (in_flight()[i] < in_flight()[best]) tie.restart();
-      if (tie.take()) best = i;
-    }
-    return best;
+    Least<std::uint32_t> least(Ties::kAllDrawn, random_);
+    for (const std::uint32_t i : ready()) least.offer(i, in_flight()[i]);
+    return *least.best();
   }
   /// True when the loads of pods differ by more than the limit (getTargetPodListOnLoadImbalance);
   /// then only pods with the least load may be chosen.

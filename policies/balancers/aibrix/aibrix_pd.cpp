@@ -83,12 +83,7 @@ class AibrixPd final : public AibrixBalancer {
   }
 
  private:
-  struct Best {
-    std::uint32_t pod = 0;
-    double score = 0;
-    std::uint64_t ties = 0;
-  };
-  using ByGroup = std::map<std::string_view, Best>;
+  using ByGroup = std::map<std::string_view, Least<double>>;
 
   std::uint32_t server(std::uint32_t pod) const { return pick_of(pod).server; }
   const std::string& group(std::uint32_t pod) const { return endpoints()[pod].group; }
@@ -126,20 +121,11 @@ class AibrixPd final : public AibrixBalancer {
 
   /// One of the pods with the fewest prefills, if the counts differ too much.
   std::optional<std::uint32_t> idle_prefill(const std::vector<std::uint32_t>& pods) {
-    AibrixTie tie(random());
-    std::uint32_t best = pods.front();
-    double least = tracker_.prefills(server(best)), most = least;
-    for (const std::uint32_t i : pods) {
-      const double count = tracker_.prefills(server(i));
-      most = std::max(most, count);
-      if (count > least) continue;
-      if (count < least) tie.restart();
-      least = count;
-      if (tie.take()) best = i;
-    }
-    if (most - least > static_cast<double>(settings().prefill_load_imbalance_min_spread))
-      return best;
-    return std::nullopt;
+    const Range counts = range(
+        pods, [this](std::uint32_t i) { return std::optional(tracker_.prefills(server(i))); });
+    const double spread = counts.most - counts.least;
+    const bool differ = spread > static_cast<double>(settings().prefill_load_imbalance_min_spread);
+    return differ ? counts.pod : std::nullopt;
   }
 
   std::optional<std::uint32_t> idle_decode(const std::vector<std::uint32_t>& pods,
@@ -172,18 +158,15 @@ class AibrixPd final : public AibrixBalancer {
   };
   template <class F>
   Range range(const std::vector<std::uint32_t>& pods, F value_of) {
-    Range out;
-    AibrixTie tie(random());
+    Least<double> least(Ties::kAllDrawn, random());
+    double most = 0;
     for (const std::uint32_t i : pods) {
       const std::optional<double> value = value_of(i);
       if (!value) continue;
-      out.most = std::max(out.most, *value);
-      if (out.pod && *value > out.least) continue;
-      if (!out.pod || *value < out.least) tie.restart();
-      out.least = *value;
-      if (tie.take()) out.pod = i;
+      most = std::max(most, *value);
+      least.offer(i, *value);
     }
-    return out;
+    return {.pod = least.best(), .least = least.value(), .most = most};
   }
 
   ByGroup score_prefill(const std::vector<std::uint32_t>& pods, const BalancerRequest& request) {
@@ -252,28 +235,17 @@ class AibrixPd final : public AibrixBalancer {
   }
   /// Keeps the least score of each role set, and of equals any.
   void keep(ByGroup& best, std::uint32_t pod, double score) {
-    const auto [at, is_new] = best.try_emplace(group(pod), Best{pod, score, 0});
-    Best& b = at->second;
-    if (!is_new && score > b.score) return;
-    if (score < b.score) b.ties = 0;
-    b.score = score;
-    if (random().below(++b.ties) == 0) b.pod = pod;
+    best.try_emplace(group(pod), Ties::kAllDrawn, random()).first->second.offer(pod, score);
   }
 
   BalancerAnswer choose(const ByGroup& prefill, const ByGroup& decode,
                         const BalancerRequest& request) {
-    AibrixTie tie(random());
-    std::optional<std::pair<std::uint32_t, std::uint32_t>> best;
-    double least = 0;
-    for (const auto& [name, p] : prefill) {
-      const auto d = decode.find(name);
-      if (d == decode.end()) continue;
-      const double score = p.score / most_prefill_ + d->second.score / most_decode_;
-      if (best && score > least) continue;
-      if (!best || score < least) tie.restart();
-      least = score;
-      if (tie.take()) best = {p.pod, d->second.pod};
-    }
+    Least<double, std::pair<std::uint32_t, std::uint32_t>> least(Ties::kAllDrawn, random());
+    for (const auto& [name, p] : prefill)
+      if (const auto d = decode.find(name); d != decode.end())
+        least.offer({*p.best(), *d->second.best()},
+                    p.value() / most_prefill_ + d->second.value() / most_decode_);
+    const auto& best = least.best();
     if (!best) return std::nullopt;
     if (settings().prefill_score_policy == AibrixPrefillScore::kPrefixCache)
       table_.add(pods().number(terms().forced_prefill.value_or(best->first)), request.now);

@@ -245,19 +245,11 @@ class AibrixPreble final : public AibrixBalancer {
   /// The least loaded candidate of the deepest node that has one.
   std::optional<std::uint32_t> by_prefix(std::uint32_t node) {
     for (; node != kPrebleNone; node = tree_[node].parent) {
-      AibrixTie tie(random());
-      std::optional<std::uint32_t> best;
-      std::int64_t least = 0;
-      for (const std::uint32_t i : candidates_) {
-        const std::uint32_t number = pods().number(i);
-        if (!tree_[node].has_pod(number)) continue;
-        const std::int64_t load = window_load(number);
-        if (best && load > least) continue;
-        if (!best || load < least) tie.restart();
-        least = load;
-        if (tie.take()) best = i;
-      }
-      if (best) return best;
+      Least<std::int64_t> least(Ties::kAllDrawn, random());
+      for (const std::uint32_t i : candidates_)
+        if (const std::uint32_t number = pods().number(i); tree_[node].has_pod(number))
+          least.offer(i, window_load(number));
+      if (least.best()) return least.best();
     }
     return std::nullopt;
   }

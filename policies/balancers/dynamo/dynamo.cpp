@@ -11,6 +11,7 @@
 
 #include "policies/balancers/kit/announced_blocks.h"
 #include "policies/balancers/kit/block_loads.h"
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/role_pools.h"
 
 namespace routesim::policies {
@@ -68,8 +69,11 @@ class DynamoPush final : public RolePools {
         return among[next++ % n];
       case DynamoPolicy::kPowerOfTwo:
         return less_loaded_of_two(among);
-      case DynamoPolicy::kLeastLoaded:
-        return least_loaded(among);
+      case DynamoPolicy::kLeastLoaded: {
+        Least<std::uint32_t> least(random_ties_ ? Ties::kDrawn : Ties::kFirst, random_);
+        for (const std::uint32_t i : among) least.offer(i, in_flight()[i]);
+        return *least.best();
+      }
       case DynamoPolicy::kRandom:
       case DynamoPolicy::kKv:
         break;
@@ -77,27 +81,10 @@ class DynamoPush final : public RolePools {
     return among[random_.below(n)];
   }
   std::uint32_t less_loaded_of_two(const Candidates& among) {
-    const std::size_t n = among.size();
-    const std::uint64_t first = random_.below(n);
-    if (n == 1) return among[0];
-    const std::uint64_t second = (first + 1 + random_.below(n - 1)) % n;
+    if (among.size() == 1) return among[random_.below(1)];  // It draws nevertheless.
+    const auto [first, second] = draw_two(among.size(), TwoDraws::kDistance, random_);
     const auto load = in_flight();
     return load[among[second]] < load[among[first]] ? among[second] : among[first];
-  }
-  std::uint32_t least_loaded(const Candidates& among) {
-    const auto load = in_flight();
-    std::uint32_t best = among[0];
-    std::uint64_t ties = 0;
-    for (const std::uint32_t i : among) {
-      if (load[i] < load[best]) {
-        best = i;
-        ties = 1;
-      } else if (load[i] == load[best]) {
-        ++ties;
-        if (i != best && random_ties_ && random_.below(ties) == 0) best = i;
-      }
-    }
-    return best;
   }
 
   DynamoPolicy policy_;
@@ -374,19 +361,11 @@ class DynamoKv final : public RolePools {
     for (std::size_t k = 0; k < among.size(); ++k)
       if (costs_[k] == least && size_of(among[k]) > smallest) costs_[k] = kOff;
   }
-  // The cheapest endpoint; among equals each has the same probability.
+  /// The cheapest endpoint; among equals each has the same probability.
   std::size_t cheapest() {
-    std::size_t best = 0;
-    std::uint64_t ties = 1;
-    for (std::size_t i = 1; i < costs_.size(); ++i) {
-      if (costs_[i] < costs_[best]) {
-        best = i;
-        ties = 1;
-      } else if (costs_[i] == costs_[best] && random_.below(++ties) == 0) {
-        best = i;
-      }
-    }
-    return best;
+    Least<double, std::size_t> least(Ties::kDrawn, random_);
+    for (std::size_t i = 0; i < costs_.size(); ++i) least.offer(i, costs_[i]);
+    return *least.best();
   }
   // Probabilities depend on where a cost stands between the least and the most of them.
   std::size_t sample() {

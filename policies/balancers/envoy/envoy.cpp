@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "policies/balancers/kit/hashes.h"
+#include "policies/balancers/kit/ring.h"
 #include "policies/index/block_keys.h"
 
 namespace routesim::policies {
@@ -439,19 +440,15 @@ class EnvoyRingHash final : public EnvoyHashed {
     for (std::uint32_t h = 0; h < hosts().size(); ++h) {
       target += scale * shares()[h];
       for (std::uint64_t i = 0; current < target; ++i, ++current)
-        ring_.emplace_back(envoy_hash(settings().hash_function, key(h) + "_" + std::to_string(i)),
-                           h);
+        ring_.add(envoy_hash(settings().hash_function, key(h) + "_" + std::to_string(i)), h);
     }
-    std::stable_sort(ring_.begin(), ring_.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    ring_.close();
   }
   std::uint32_t owner(std::uint64_t hash, std::uint64_t attempt) const override {
-    const auto at = std::lower_bound(ring_.begin(), ring_.end(), hash,
-                                     [](const auto& p, std::uint64_t h) { return p.first < h; });
-    return ring_[(static_cast<std::uint64_t>(at - ring_.begin()) + attempt) % ring_.size()].second;
+    return ring_.owner(ring_.locate(hash) + attempt);
   }
 
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> ring_;  ///< Hash and host, by hash.
+  Ring<> ring_;  ///< Of hosts.
 };
 
 class EnvoyMaglev final : public EnvoyHashed {

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "policies/balancers/kit/prompt_text.h"
 #include "policies/index/holder_sets.h"
+#include "policies/index/slot_table.h"
 
 namespace routesim::policies {
 
@@ -86,7 +87,7 @@ class BlockStore {
   };
 
   /// Keeps at most `capacity` blocks.
-  explicit BlockStore(std::size_t capacity) : capacity_(capacity), table_(1024, kNone) {}
+  explicit BlockStore(std::size_t capacity) : capacity_(capacity) {}
 
   /// Servers that have the first block. Valid until the next call. O(blocks), plus holders where
   /// they change.
@@ -127,7 +128,7 @@ class BlockStore {
         entries_[at].set = to;
       }
       entries_[at].written = now;
-      if (used_ > capacity_) drop_oldest();
+      if (size() > capacity_) drop_oldest();
     }
   }
 
@@ -135,16 +136,18 @@ class BlockStore {
   void drop_before(SimTime limit) {
     while (oldest_ != kNone && entries_[oldest_].written < limit) drop_oldest();
   }
-  std::size_t size() const { return used_; }
+  std::size_t size() const { return table_.count(); }
 
  private:
-  static constexpr std::uint32_t kNone = 0xffffffff;
   struct Entry {
     std::uint64_t key;
     SimTime written;
     SetId set;
     std::uint32_t older, newer;
   };
+
+  friend class SlotTable;
+  std::uint64_t key(std::uint32_t at) const { return entries_[at].key; }
 
   void narrow(std::uint32_t length, bool first, std::span<const Row> holders) {
     if (first) {
@@ -157,17 +160,6 @@ class BlockStore {
       return gone;
     });
   }
-  std::size_t place_of_new(std::uint64_t key) const {
-    std::size_t i = home_of(key);
-    while (table_[i] != kNone) i = (i + 1) & (table_.size() - 1);
-    return i;
-  }
-  std::size_t home_of(std::uint64_t key) const { return mix64(key) & (table_.size() - 1); }
-  std::size_t place_of(std::uint64_t key) const {
-    std::size_t i = home_of(key);
-    while (table_[i] != kNone && entries_[table_[i]].key != key) i = (i + 1) & (table_.size() - 1);
-    return i;
-  }
   /// The entry of a key. Blocks that arrived together mostly lie side by side, so the entry after
   /// that of the previous block is looked at first.
   std::uint32_t find(std::uint64_t key, std::uint32_t previous) const {
@@ -175,18 +167,16 @@ class BlockStore {
     if (previous != kNone && next < entries_.size() && entries_[next].key == key &&
         entries_[next].set != 0)
       return static_cast<std::uint32_t>(next);
-    return table_[place_of(key)];
+    return table_.find(*this, key);
   }
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous) {
     std::uint32_t at = find(key, previous);
     if (at != kNone) {
       unlink(at);
     } else {
-      if ((used_ + 1) * 2 > table_.size()) grow();
       at = take_slot();
       entries_[at] = {.key = key, .written = {}, .set = 0, .older = kNone, .newer = kNone};
-      table_[place_of_new(key)] = at;
-      ++used_;
+      table_.insert(key, at);
     }
     entries_[at].older = newest_;
     entries_[at].newer = kNone;
@@ -212,34 +202,16 @@ class BlockStore {
     const std::uint32_t at = oldest_;
     unlink(at);
     sets_.release(entries_[at].set);
-    erase(place_of(entries_[at].key));
+    table_.erase(entries_[at].key, at);
     entries_[at].set = 0;
     free_.push_back(at);
-    --used_;
-  }
-  /// Linear probing without tombstones: later entries of the same stretch move up.
-  void erase(std::size_t hole) {
-    const std::size_t mask = table_.size() - 1;
-    for (std::size_t i = (hole + 1) & mask; table_[i] != kNone; i = (i + 1) & mask) {
-      const std::size_t home = home_of(entries_[table_[i]].key);
-      if (((i - home) & mask) < ((i - hole) & mask)) continue;
-      table_[hole] = table_[i];
-      hole = i;
-    }
-    table_[hole] = kNone;
-  }
-  void grow() {
-    table_.assign(table_.size() * 2, kNone);
-    for (std::uint32_t at = oldest_; at != kNone; at = entries_[at].newer)
-      table_[place_of(entries_[at].key)] = at;
   }
 
   std::size_t capacity_;
   HolderSets sets_{1, RowOrder::kSorted};
   std::vector<Entry> entries_;
-  std::deque<std::uint32_t> free_;    ///< In the order of leaving, which is mostly ascending.
-  std::vector<std::uint32_t> table_;  ///< Places in entries_; a power of two, at most half full.
-  std::size_t used_ = 0;
+  std::deque<std::uint32_t> free_;  ///< In the order of leaving, which is mostly ascending.
+  SlotTable table_;
   std::uint32_t oldest_ = kNone, newest_ = kNone;
   std::vector<Match> matches_;
   std::vector<std::uint32_t> alive_;

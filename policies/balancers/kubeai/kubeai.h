@@ -13,6 +13,7 @@
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/ring.h"
 #include "policies/index/block_keys.h"
 
 namespace routesim::policies {
@@ -80,42 +81,17 @@ inline bool chwbl_load_ok(std::uint64_t load, std::uint64_t total, std::size_t n
   return static_cast<double>(load) <= mean * factor;
 }
 
-/// A consistent-hash ring: replication points XXH64(name + decimal(i)) per
-/// endpoint.
-class HashRing {
+/// A consistent-hash ring: replication points XXH64(name + decimal(i)) per endpoint. Of two points
+/// with one hash the map upstream keeps the last writer.
+class HashRing : public Ring<> {
  public:
   HashRing() = default;
   HashRing(std::span<const BalancerEndpoint> endpoints, std::uint32_t replication) {
-    struct Point {
-      std::uint64_t hash;
-      std::uint32_t owner;
-    };
-    std::vector<Point> points;
-    points.reserve(endpoints.size() * replication);
     for (std::uint32_t e = 0; e < endpoints.size(); ++e)
       for (std::uint32_t i = 0; i < replication; ++i)
-        points.push_back({xxh64(endpoints[e].name + std::to_string(i)), e});
-    std::stable_sort(points.begin(), points.end(),
-                     [](const Point& a, const Point& b) { return a.hash < b.hash; });
-    // Two points with one hash: the map upstream keeps the last writer.
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      if (i + 1 < points.size() && points[i + 1].hash == points[i].hash) continue;
-      hashes_.push_back(points[i].hash);
-      owners_.push_back(points[i].owner);
-    }
+        add(xxh64(endpoints[e].name + std::to_string(i)), e);
+    close(true);
   }
-  /// Position of the first point >= hash, wrapping to 0. The ring must not be
-  /// empty.
-  std::size_t locate(std::uint64_t hash) const {
-    const auto at = std::lower_bound(hashes_.begin(), hashes_.end(), hash);
-    return at == hashes_.end() ? 0 : static_cast<std::size_t>(at - hashes_.begin());
-  }
-  std::uint32_t owner(std::size_t position) const { return owners_[position]; }
-  std::size_t size() const { return hashes_.size(); }
-
- private:
-  std::vector<std::uint64_t> hashes_;
-  std::vector<std::uint32_t> owners_;
 };
 
 /// Fewest requests in flight. Upstream breaks ties by iterating a hash map, which is arbitrary;

@@ -12,6 +12,7 @@
 #include "policies/balancers/kit/announced_blocks.h"
 #include "policies/balancers/kit/md5.h"
 #include "policies/balancers/kit/named_servers.h"
+#include "policies/balancers/kit/ring.h"
 #include "policies/balancers/kit/text_blocks.h"
 
 namespace routesim::policies {
@@ -114,32 +115,6 @@ class StackRoundRobin final : public ProductionStackBalancer {
   std::uint64_t* next_ = nullptr;
 };
 
-/// The ring of uhashring, whose keys belong to the first point that is strictly greater.
-class StackSessionRing {
- public:
-  void build(std::span<const std::uint32_t> servers, std::span<const BalancerEndpoint> all) {
-    points_.clear();
-    for (const std::uint32_t i : servers)
-      for (int w = 0; w < kStackRingPoints; ++w)
-        points_.emplace_back(md5(all[i].name + "-" + std::to_string(w)), i);
-    std::sort(points_.begin(), points_.end());
-  }
-  /// The first server from the session's place on that `fits`. One does.
-  template <class F>
-  std::uint32_t owner(std::string_view session, F fits) const {
-    auto at =
-        std::upper_bound(points_.begin(), points_.end(), md5(session),
-                         [](const Md5Number& h, const auto& point) { return h < point.first; });
-    for (;; ++at) {
-      if (at == points_.end()) at = points_.begin();
-      if (fits(at->second)) return at->second;
-    }
-  }
-
- private:
-  std::vector<std::pair<Md5Number, std::uint32_t>> points_;
-};
-
 /// Sessions stay where the ring puts them; other requests go to the least started server.
 class StackSession : public ProductionStackBalancer {
  public:
@@ -160,17 +135,23 @@ class StackSession : public ProductionStackBalancer {
  protected:
   BalancerPick by_session(const BalancerRequest& request) {
     const auto session = key_.empty() ? std::nullopt : request.header(key_);
-    const auto fits = [this](std::uint32_t i) { return offered(i); };
-    return pick_of(session ? ring_.owner(*session, fits) : least_started(request.now));
+    if (!session) return pick_of(least_started(request.now));
+    return pick_of(ring_.owner(ring_.locate_after(md5(*session)),
+                               [this](std::uint32_t i) { return offered(i); }));
   }
 
   void on_servers_changed() override {
-    if (!key_.empty()) ring_.build(listed(), endpoints());
+    ring_.clear();
+    if (key_.empty()) return;
+    for (const std::uint32_t i : listed())
+      for (int w = 0; w < kStackRingPoints; ++w)
+        ring_.add(md5(name(i) + "-" + std::to_string(w)), i);
+    ring_.close();
   }
 
  private:
   std::string key_;
-  StackSessionRing ring_;
+  Ring<Md5Number> ring_;  ///< Keys belong to the first point that is strictly greater (uhashring).
 };
 
 class StackPrefixAware final : public ProductionStackBalancer {

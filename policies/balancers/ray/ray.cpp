@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/legs.h"
 #include "policies/balancers/kit/tenant_tree.h"
 
@@ -126,9 +127,7 @@ class RayRouter : public Balancer {
   std::span<const std::uint32_t> two_replicas() {
     const std::size_t n = replicas().size();
     if (n == 1) return replicas();
-    const std::size_t first = random_.below(n);
-    std::size_t second = random_.below(n - 1);
-    if (second >= first) ++second;
+    const auto [first, second] = draw_two(n, TwoDraws::kOthers, random_);
     two_ = {replicas()[first], replicas()[second]};
     return two_;
   }

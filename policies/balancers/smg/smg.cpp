@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "policies/balancers/kit/hashes.h"
+#include "policies/balancers/kit/ring.h"
 #include "policies/balancers/kit/text_name.h"
 #include "policies/balancers/smg/smg_policies.h"
 
@@ -46,24 +47,20 @@ class SmgRing {
  public:
   void build(const Leg& leg) {
     constexpr int kPoints = 150;
-    points_.clear();
+    ring_.clear();
     for (const std::uint32_t w : leg.workers)
       for (int i = 0; i < kPoints; ++i)
-        points_.emplace_back(blake3_64(leg.url(w) + "#" + std::to_string(i)), w);
-    std::sort(points_.begin(), points_.end());
+        ring_.add(blake3_64(leg.url(w) + "#" + std::to_string(i)), w);
+    ring_.close();
   }
   /// The first healthy worker from the key's position on. One is healthy.
   std::uint32_t find(const Leg& leg, std::string_view key) const {
-    const std::pair<std::uint64_t, std::uint32_t> from{blake3_64(key), 0};
-    auto at = std::lower_bound(points_.begin(), points_.end(), from);
-    for (;; ++at) {
-      if (at == points_.end()) at = points_.begin();
-      if (leg.can_serve(at->second)) return at->second;
-    }
+    return ring_.owner(ring_.locate(blake3_64(key)),
+                       [&leg](std::uint32_t w) { return leg.can_serve(w); });
   }
 
  private:
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> points_;  ///< Position and endpoint.
+  Ring<> ring_;
 };
 
 class ConsistentHashing final : public LegPolicy {

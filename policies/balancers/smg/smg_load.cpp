@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/smg/smg_policies.h"
 
 namespace routesim::policies {
@@ -33,8 +34,8 @@ class Waiting final : public LegPolicy {
     const SmgLoadMetric metric = release_ < SmgRelease::k1_13 ? SmgLoadMetric::kExpectedWait
                                                               : settings_.power_of_two_load_metric;
     if (metric != SmgLoadMetric::kLeastRequests) {
-      const std::uint64_t first = random_.below(n);
-      among = {leg.healthy[first], leg.healthy[(first + 1 + random_.below(n - 1)) % n]};
+      const auto [first, second] = draw_two(n, TwoDraws::kDistance, random_);
+      among = {leg.healthy[first], leg.healthy[second]};
     }
     if (release_ < SmgRelease::k1_13) return less_loaded(leg, request, among[0], among[1]);
     if (metric != SmgLoadMetric::kExpectedWait) {

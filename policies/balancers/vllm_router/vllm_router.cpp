@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/text.h"
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/hashes.h"
 #include "policies/balancers/kit/legs.h"
+#include "policies/balancers/kit/ring.h"
 #include "policies/balancers/kit/tenant_tree.h"
 #include "policies/balancers/kit/text_name.h"
 
@@ -53,21 +55,20 @@ class ConsistentHash final : public LegPolicy {
   BalancerNeeds needs() const override { return hash_needs(); }
   void on_workers(const Leg& leg) override {
     constexpr int kPoints = 160;
-    auto& ring = rings_[leg.name];
+    Ring<>& ring = rings_[leg.name];
     ring.clear();
     for (const std::uint32_t w : leg.healthy)
-      for (int i = 0; i < kPoints; ++i) ring[fbi_hash(leg.url(w) + ":" + std::to_string(i))] = w;
+      for (int i = 0; i < kPoints; ++i) ring.add(fbi_hash(leg.url(w) + ":" + std::to_string(i)), w);
+    ring.close(true);
   }
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
-    const auto& ring = rings_[leg.name];
-    for (auto at = ring.lower_bound(fbi_hash(hash_key(request)));; ++at) {
-      if (at == ring.end()) at = ring.begin();
-      if (leg.can_serve(at->second)) return at->second;
-    }
+    const Ring<>& ring = rings_[leg.name];
+    return ring.owner(ring.locate(fbi_hash(hash_key(request))),
+                      [&leg](std::uint32_t w) { return leg.can_serve(w); });
   }
 
  private:
-  std::map<std::string_view, std::map<std::uint64_t, std::uint32_t>> rings_;  ///< By leg.
+  std::map<std::string_view, Ring<>> rings_;  ///< By leg.
 };
 
 class RendezvousHash final : public LegPolicy {
@@ -97,9 +98,7 @@ class PowerOfTwo final : public LegPolicy {
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
     const std::uint64_t n = leg.healthy.size();
     if (n == 1) return leg.healthy.front();
-    const std::uint64_t first = random_.below(n);
-    std::uint64_t second = random_.below(n);
-    while (second == first) second = random_.below(n);
+    const auto [first, second] = draw_two(n, TwoDraws::kAgain, random_);
     const std::uint32_t a = leg.healthy[first], b = leg.healthy[second];
     return load(leg, request, a) <= load(leg, request, b) ? a : b;
   }
