@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/family.h"
 #include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
@@ -105,6 +107,55 @@ enum class AibrixPolicy : std::uint8_t {
 
 std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings& settings,
                                       const RandomStream& random);
+
+/// The family, for the registry.
+struct AibrixFamily {
+  using Settings = AibrixSettings;
+  static constexpr FamilyFacts facts = {.section = "aibrix",
+                                        .settings = "Settings of the aibrix-* balancers.",
+                                        .product = "AIBrix",
+                                        .release = "0.7.0 (@e3e10f9e)"};
+  static constexpr std::span<const ReleaseRow> releases = kAibrixReleases;
+  static constexpr auto make = &make_aibrix;
+  static constexpr auto policies = std::to_array<PolicyRow<AibrixPolicy>>({
+      {AibrixPolicy::kRandom, "aibrix-random", "nothing"},
+      {AibrixPolicy::kLeastRequest, "aibrix-least-request", "own requests in flight",
+       "pods have one port"},
+      {AibrixPolicy::kLeastKvCache, "aibrix-least-kv-cache",
+       "nothing; KV usage with metrics_as_intended",
+       "random, because vLLM V1 lacks cpu_cache_usage_perc"},
+      {AibrixPolicy::kLeastGpuCache, "aibrix-least-gpu-cache",
+       "nothing; KV usage with metrics_as_intended",
+       "random, because vLLM 0.12 lacks gpu_cache_usage_perc"},
+      {AibrixPolicy::kLeastLatency, "aibrix-least-latency", "mean times of prefill and decode",
+       "the gateway's own times, queue included, for the engine's histograms; the product decides "
+       "at random without Prometheus"},
+      {AibrixPolicy::kThroughput, "aibrix-throughput",
+       "nothing; tokens of completed requests with metrics_as_intended",
+       "random, because the averages are read as 0; means since the start, not of a day"},
+      {AibrixPolicy::kPowerOfTwo, "aibrix-power-of-two", "own requests in flight",
+       "each router counts alone, where the product shares Redis"},
+      {AibrixPolicy::kPrefixCache, "aibrix-prefix-cache",
+       "text sent before, own requests in flight", "no KV events"},
+      {AibrixPolicy::kPrefixCachePreble, "aibrix-prefix-cache-preble",
+       "text sent before, own requests in flight", "the load's tokens stand for cl100k_base"},
+      {AibrixPolicy::kVtcBasic, "aibrix-vtc-basic", "users, text length, running requests",
+       "a session stands for a user where the load has none"},
+      {AibrixPolicy::kPd, "aibrix-pd", "text sent before, own requests in flight, KV usage, roles",
+       "no prompt length buckets, combined pods or conductor scores; a "
+       "prefill ends with the first token",
+       "", true},
+      {AibrixPolicy::kSlo, "aibrix-slo",
+       "profiles of the GPU optimizer, prompt lengths, own requests in flight",
+       "slo-least-load-pulling; least-request without profiles; each router has a queue of its "
+       "own; a request waits for its own turn, up to 0.1 ms where another one is more urgent; the "
+       "load's tokens stand for cl100k_base"},
+      {AibrixPolicy::kLeastBusyTime, "aibrix-least-busy-time", "nothing",
+       "random, because no engine exports gpu_busy_time_ratio"},
+      {AibrixPolicy::kSessionAffinity, "aibrix-session-affinity", "headers",
+       "clients name their session by x-aibrix-session-key"},
+  });
+};
 
 }  // namespace routesim::policies
 

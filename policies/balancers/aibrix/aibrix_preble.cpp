@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policies/balancers/aibrix/aibrix_parts.h"
+#include "policies/balancers/kit/run_cursor.h"
 
 namespace routesim::policies {
 namespace {
@@ -15,55 +16,6 @@ namespace {
 constexpr std::uint32_t kPrebleNone = 0xffffffff;
 constexpr Duration kPrebleTimeToLive = Duration::seconds(300);
 constexpr double kPrebleSecondsPerToken = 0.15;
-
-/// A place in a list of runs.
-class PrebleCursor {
- public:
-  explicit PrebleCursor(std::span<const TextRun> runs) : runs_(runs) {}
-  bool at_end() const { return run_ == runs_.size(); }
-  /// The rest of the current run.
-  TextRun front() const {
-    const TextRun& r = runs_[run_];
-    return {.content = r.content, .offset = r.offset + used_, .length = r.length - used_};
-  }
-  /// At most to the end of the current run.
-  void skip(std::int64_t units) {
-    used_ += units;
-    if (used_ < runs_[run_].length) return;
-    ++run_;
-    used_ = 0;
-  }
-  /// Skips any number of units and returns them.
-  std::vector<TextRun> take(std::int64_t units) {
-    std::vector<TextRun> out;
-    while (units > 0 && !at_end()) {
-      TextRun r = front();
-      r.length = std::min(r.length, units);
-      units -= r.length;
-      skip(r.length);
-      out.push_back(r);
-    }
-    return out;
-  }
-
- private:
-  std::span<const TextRun> runs_;
-  std::size_t run_ = 0;
-  std::int64_t used_ = 0;
-};
-
-std::int64_t preble_common(PrebleCursor a, PrebleCursor b) {
-  std::int64_t sum = 0;
-  while (!a.at_end() && !b.at_end()) {
-    const TextRun x = a.front(), y = b.front();
-    if (x.content != y.content || x.offset != y.offset) break;
-    const std::int64_t n = std::min(x.length, y.length);
-    sum += n;
-    a.skip(n);
-    b.skip(n);
-  }
-  return sum;
-}
 
 /// A run of tokens, with the pods that were sent a prompt through it and the requests of the window
 /// that end at it.
@@ -96,21 +48,22 @@ class PrebleTree {
     std::uint32_t node;
     std::int64_t matched;  ///< Tokens that were there before.
   };
-  Found insert(std::span<const TextRun> text, SimTime now) {
-    PrebleCursor rest(text);
+  Found insert(const PromptText& text, SimTime now) {
+    RunCursor rest(text.runs, text.units());
     std::uint32_t at = 0;
     std::int64_t matched = 0;
     for (;;) {
       nodes_[at].used = now;
-      if (rest.at_end()) return {at, matched};
-      const TextRun front = rest.front();
+      if (rest.left() == 0) return {at, matched};
+      const TextRun front = rest.run();
       const auto found = nodes_[at].children.find({front.content, front.offset});
-      if (found == nodes_[at].children.end()) return {append(at, rest, now), matched};
+      if (found == nodes_[at].children.end())
+        return {new_node(at, rest.take(rest.left()), now), matched};
       const std::uint32_t child = found->second;
-      const std::int64_t n = preble_common(PrebleCursor(nodes_[child].key), rest);
+      const std::int64_t n = shared_units(RunCursor(nodes_[child].key, nodes_[child].tokens), rest);
       at = n < nodes_[child].tokens ? split(child, n, now) : child;
       matched += n;
-      rest.take(n);
+      rest.advance(n);
     }
   }
   PrebleNode& operator[](std::uint32_t node) { return nodes_[node]; }
@@ -144,17 +97,13 @@ class PrebleTree {
     nodes_[parent].children[{n.key.front().content, n.key.front().offset}] = node;
     return node;
   }
-  std::uint32_t append(std::uint32_t parent, PrebleCursor rest, SimTime now) {
-    return new_node(parent, rest.take(std::numeric_limits<std::int64_t>::max()), now);
-  }
   /// Puts a node with the first `length` tokens of `child` above it.
   std::uint32_t split(std::uint32_t child, std::int64_t length, SimTime now) {
     const std::vector<TextRun> old = std::move(nodes_[child].key);
-    PrebleCursor cursor(old);
-    std::vector<TextRun> head = cursor.take(length);
-    const std::uint32_t node = new_node(nodes_[child].parent, std::move(head), now);
+    RunCursor cursor(old, nodes_[child].tokens);
+    const std::uint32_t node = new_node(nodes_[child].parent, cursor.take(length), now);
     PrebleNode& lower = nodes_[child];
-    lower.key = cursor.take(lower.tokens - length);
+    lower.key = cursor.take(cursor.left());
     lower.tokens -= length;
     lower.parent = node;
     nodes_[node].children[{lower.key.front().content, lower.key.front().offset}] = child;
@@ -222,7 +171,7 @@ class AibrixPreble final : public AibrixBalancer {
 
   BalancerAnswer route(const BalancerRequest& request) override {
     sweep(request.now);
-    const PrebleTree::Found found = tree_.insert(request.text.runs, request.now);
+    const PrebleTree::Found found = tree_.insert(request.text, request.now);
     const bool imbalanced = is_imbalanced();
     const std::uint32_t least = least_load();
     candidates_.clear();

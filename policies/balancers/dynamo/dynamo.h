@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/family.h"
 #include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
@@ -59,5 +63,29 @@ enum class DynamoPolicy : std::uint8_t { kKv, kRoundRobin, kRandom, kPowerOfTwo,
 
 std::unique_ptr<Balancer> make_dynamo(DynamoPolicy policy, const DynamoSettings& settings,
                                       const RandomStream& random);
+
+/// The family, for the registry.
+struct DynamoFamily {
+  using Settings = DynamoSettings;
+  static constexpr FamilyFacts facts = {.section = "dynamo",
+                                        .settings = "Settings of the dynamo-* balancers.",
+                                        .product = "NVIDIA Dynamo",
+                                        .release = "0.9 to 1.6.1",
+                                        .disaggregation = Disaggregation::kPossible};
+  static constexpr std::span<const ReleaseRow> releases = kDynamoReleases;
+  static constexpr auto make = &make_dynamo;
+  static constexpr auto policies = std::to_array<PolicyRow<DynamoPolicy>>({
+      {DynamoPolicy::kKv, "dynamo-kv",
+       "announced or own cached blocks, own blocks and prefill tokens in flight",
+       "in PD a prefill ends at the first token; lower tiers count as host memory; the queue is "
+       "first come, first served"},
+      {DynamoPolicy::kRoundRobin, "dynamo-round-robin", "nothing"},
+      {DynamoPolicy::kRandom, "dynamo-random", "nothing"},
+      {DynamoPolicy::kPowerOfTwo, "dynamo-power-of-two", "own requests in flight",
+       "in PD the prefill worker's count falls at the end of the answer"},
+      {DynamoPolicy::kLeastLoaded, "dynamo-least-loaded", "own requests in flight",
+       "in PD the prefill worker's count falls at the end of the answer"},
+  });
+};
 
 }  // namespace routesim::policies

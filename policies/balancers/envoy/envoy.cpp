@@ -563,6 +563,19 @@ void describe(Describer& d, EnvoySettings& s) {
         s.hash_policy);
 }
 
+void EnvoyFamily::add_faults(const EnvoySettings& envoy, std::string_view /*balancer*/,
+                             std::vector<SettingFault>& faults) {
+  if (envoy.minimum_ring_size > envoy.maximum_ring_size)
+    faults.push_back({"envoy.minimum_ring_size", "is above maximum_ring_size", ""});
+  // Out of bounds is out of bounds already.
+  if (is_maglev_table_size(envoy.table_size) || envoy.table_size < 2) return;
+  std::int64_t prime = envoy.table_size;
+  while (!is_maglev_table_size(prime)) ++prime;
+  faults.push_back({"envoy.table_size",
+                    "must be a prime number (got " + std::to_string(envoy.table_size) + ")",
+                    "the next one is " + std::to_string(prime)});
+}
+
 std::unique_ptr<Balancer> make_envoy(EnvoyPolicy policy, const EnvoySettings& settings,
                                      const RandomStream& random) {
   switch (policy) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/family.h"
 #include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
@@ -75,6 +77,28 @@ std::unique_ptr<Balancer> make_envoy(EnvoyPolicy policy, const EnvoySettings& se
 
 /// XXH64 or Murmur over `bytes`, as Envoy hashes the points of a ring.
 std::uint64_t envoy_hash(EnvoyHashFunction function, std::string_view bytes);
+
+/// The family, for the registry.
+struct EnvoyFamily {
+  using Settings = EnvoySettings;
+  static constexpr FamilyFacts facts = {
+      .section = "envoy",
+      .settings = "Settings of the envoy-* balancers.",
+      .product = "Envoy",
+      .release = "sources of August 2026 (@12ca3fdb, @0a31a547, …)"};
+  static constexpr std::span<const ReleaseRow> releases = kEnvoyReleases;
+  static constexpr auto make = &make_envoy;
+  static void add_faults(const Settings& settings, std::string_view balancer,
+                         std::vector<SettingFault>& faults);
+  static constexpr auto policies = std::to_array<PolicyRow<EnvoyPolicy>>({
+      {EnvoyPolicy::kRoundRobin, "envoy-round-robin", "weights", "one worker thread"},
+      {EnvoyPolicy::kLeastRequest, "envoy-least-request", "own requests in flight, weights",
+       "one worker thread"},
+      {EnvoyPolicy::kRingHash, "envoy-ring-hash", "headers or cookies, weights"},
+      {EnvoyPolicy::kMaglev, "envoy-maglev", "headers or cookies, weights"},
+      {EnvoyPolicy::kRandom, "envoy-random", "nothing"},
+  });
+};
 
 }  // namespace routesim::policies
 

@@ -122,26 +122,6 @@ void LegBalancer::on_completed(const BalancerPick& pick, const BalancerOutcome& 
   (disaggregated_ ? policies_.decode : policies_.single)->on_completed(decode_, outcome.id);
 }
 
-void TenantNames::update(const Leg& leg) {
-  tenant_of_.resize(leg.endpoints.size());
-  for (const std::uint32_t w : leg.workers) {
-    const auto [at, is_new] =
-        numbers_.emplace(leg.url(w), static_cast<std::uint32_t>(names_.size()));
-    if (is_new) {
-      names_.push_back(leg.url(w));
-      endpoint_of_.push_back(w);
-    }
-    endpoint_of_[at->second] = w;
-    tenant_of_[w] = at->second;
-  }
-}
-
-std::optional<std::uint32_t> TenantNames::endpoint(const Leg& leg, std::uint32_t tenant) const {
-  const std::uint32_t e = endpoint_of_[tenant];
-  if (e >= leg.has.size() || !leg.has[e] || leg.url(e) != names_[tenant]) return std::nullopt;
-  return e;
-}
-
 std::optional<std::uint32_t> RandomLeg::pick(const Leg& leg, const BalancerRequest& /*request*/) {
   return leg.healthy[random_.below(leg.healthy.size())];
 }

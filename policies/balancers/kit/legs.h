@@ -9,12 +9,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/rng.h"
 #include "policies/balancers/kit/announced_blocks.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/named_servers.h"
 
 namespace routesim::policies {
 
@@ -94,20 +94,22 @@ class LegBalancer final : public Balancer {
   Leg prefill_, decode_;  ///< decode_ is the only leg of a router that is not disaggregated.
 };
 
-/// Numbers of servers by name. A server keeps its number when it leaves and comes back.
+/// The workers of one leg or two by name. A server keeps its number when it leaves and comes back.
 class TenantNames {
  public:
   /// Numbers the workers of a leg.
-  void update(const Leg& leg);
-  std::uint32_t tenant(std::uint32_t endpoint) const { return tenant_of_[endpoint]; }
+  void update(const Leg& leg) {
+    for (const std::uint32_t w : leg.workers) names_.note(leg.url(w), w);
+  }
+  std::uint32_t tenant(std::uint32_t endpoint) const { return names_.number(endpoint); }
   /// The endpoint of a tenant, if it is a worker of the leg now.
-  std::optional<std::uint32_t> endpoint(const Leg& leg, std::uint32_t tenant) const;
+  std::optional<std::uint32_t> endpoint(const Leg& leg, std::uint32_t tenant) const {
+    const auto e = names_.index(tenant);
+    return e && *e < leg.has.size() && leg.has[*e] && this->tenant(*e) == tenant ? e : std::nullopt;
+  }
 
  private:
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::vector<std::string> names_;          ///< By tenant.
-  std::vector<std::uint32_t> endpoint_of_;  ///< By tenant, as of its last update.
-  std::vector<std::uint32_t> tenant_of_;    ///< By endpoint.
+  NamedServers names_;
 };
 
 /// Uniform over the healthy workers.

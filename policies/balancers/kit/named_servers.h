@@ -18,13 +18,16 @@ class NamedServers {
   void set(std::span<const BalancerEndpoint> endpoints) {
     number_of_.clear();
     index_of_.assign(index_of_.size(), std::nullopt);
-    for (std::uint32_t i = 0; i < endpoints.size(); ++i) {
-      const auto next = static_cast<std::uint32_t>(index_of_.size());
-      const auto [at, is_new] = numbers_.try_emplace(endpoints[i].name, next);
-      if (is_new) index_of_.emplace_back();
-      index_of_[at->second] = i;
-      number_of_.push_back(at->second);
-    }
+    for (std::uint32_t i = 0; i < endpoints.size(); ++i) note(endpoints[i].name, i);
+  }
+  /// Endpoint i has this name from now on.
+  void note(const std::string& name, std::uint32_t i) {
+    const auto next = static_cast<std::uint32_t>(index_of_.size());
+    const auto [at, is_new] = numbers_.try_emplace(name, next);
+    if (is_new) index_of_.emplace_back();
+    index_of_[at->second] = i;
+    if (i >= number_of_.size()) number_of_.resize(i + std::size_t{1});
+    number_of_[i] = at->second;
   }
   /// The number of endpoint i of the present set.
   std::uint32_t number(std::uint32_t i) const { return number_of_[i]; }

@@ -16,38 +16,6 @@ constexpr std::int64_t kPage = 16;  // PAGE_SIZE of token_tree.rs.
 
 }  // namespace
 
-/// The rest of a text.
-class TenantTree::Cursor {
- public:
-  Cursor(std::span<const TextRun> runs, std::int64_t length) : runs_(runs), left_(length) {
-    settle();
-  }
-  std::int64_t left() const { return left_; }
-  /// The next units, all of one run.
-  TextRun run() const {
-    const TextRun& r = runs_.front();
-    return {.content = r.content,
-            .offset = r.offset + within_,
-            .length = std::min(r.length - within_, left_)};
-  }
-  void advance(std::int64_t units) {
-    left_ -= units;
-    within_ += units;
-    settle();
-  }
-
- private:
-  void settle() {
-    while (left_ > 0 && within_ >= runs_.front().length) {
-      within_ -= runs_.front().length;
-      runs_ = runs_.subspan(1);
-    }
-  }
-  std::span<const TextRun> runs_;
-  std::int64_t within_ = 0;  ///< Units of the first run that are behind.
-  std::int64_t left_;
-};
-
 /// Leaves of tenants, the least recently used first.
 class TenantTree::LeafQueue {
  public:
@@ -82,7 +50,7 @@ std::int64_t TenantTree::usable(const PromptText& text) const {
 }
 
 // Runs that continue each other count as one, so that a text has one key however it is cut.
-std::uint64_t TenantTree::key(std::uint32_t parent, Cursor at) const {
+std::uint64_t TenantTree::key(std::uint32_t parent, RunCursor at) const {
   TextRun whole = at.run();
   if (page_ == 1)
     return mix64(mix64(parent, whole.content), static_cast<std::uint64_t>(whole.offset));
@@ -115,28 +83,19 @@ std::uint64_t TenantTree::key(std::uint32_t parent, Cursor at) const {
   return key;
 }
 
-std::uint32_t TenantTree::child_at(std::uint32_t parent, const Cursor& at) const {
+std::uint32_t TenantTree::child_at(std::uint32_t parent, const RunCursor& at) const {
   const auto found = children_.find(key(parent, at));
   return found == children_.end() ? kNone : found->second;
 }
 
 // Whole pages only.
-std::int64_t TenantTree::shared(const Cursor& at, std::uint32_t child) const {
+std::int64_t TenantTree::shared(const RunCursor& at, std::uint32_t child) const {
   const Node& node = nodes_[child];
-  Cursor a = at, b(node.text, node.length);
-  std::int64_t same = 0;
-  while (a.left() > 0 && b.left() > 0) {
-    const TextRun x = a.run(), y = b.run();
-    if (x.content != y.content || x.offset != y.offset) break;
-    const std::int64_t step = std::min(x.length, y.length);
-    same += step;
-    a.advance(step);
-    b.advance(step);
-  }
+  const std::int64_t same = shared_units(at, RunCursor(node.text, node.length));
   return same - same % page_;
 }
 
-std::uint32_t TenantTree::make_node(std::uint32_t parent, Cursor text) {
+std::uint32_t TenantTree::make_node(std::uint32_t parent, RunCursor text) {
   std::uint32_t id = static_cast<std::uint32_t>(nodes_.size());
   if (free_.empty()) {
     nodes_.emplace_back();
@@ -166,8 +125,8 @@ std::uint32_t TenantTree::make_node(std::uint32_t parent, Cursor text) {
 // The new node takes the first `at` units and the place of `child`, which becomes its only child.
 std::uint32_t TenantTree::split(std::uint32_t child, std::int64_t at) {
   const Node old = std::move(nodes_[child]);
-  Cursor rest(old.text, old.length);
-  const std::uint32_t upper = make_node(old.parent, Cursor(old.text, at));
+  RunCursor rest(old.text, old.length);
+  const std::uint32_t upper = make_node(old.parent, RunCursor(old.text, at));
   --nodes_[old.parent].children;
   nodes_[upper].holders = old.holders;
   for (Holder& h : nodes_[upper].holders) h.children = 1;
@@ -227,7 +186,7 @@ std::optional<std::uint32_t> TenantTree::tenant_of(std::uint32_t node) {
 TenantTree::Match TenantTree::match(const PromptText& text) {
   Match result{.tenant = {}, .matched = 0, .length = text.units()};
   std::uint32_t node = kRoot;
-  for (Cursor at(text.runs, usable(text)); at.left() > 0;) {
+  for (RunCursor at(text.runs, usable(text)); at.left() > 0;) {
     const std::uint32_t child = child_at(node, at);
     const std::int64_t same = child == kNone ? 0 : shared(at, child);
     if (same == 0) break;
@@ -249,7 +208,7 @@ TenantTree::Match TenantTree::match(const PromptText& text) {
 
 TenantTree::Place TenantTree::find(const PromptText& text) const {
   Place place{.node = kRoot, .matched = 0};
-  for (Cursor at(text.runs, text.units()); at.left() > 0;) {
+  for (RunCursor at(text.runs, text.units()); at.left() > 0;) {
     const std::uint32_t child = child_at(place.node, at);
     const std::int64_t same = child == kNone ? 0 : shared(at, child);
     if (same == 0) break;
@@ -264,7 +223,7 @@ TenantTree::Place TenantTree::find(const PromptText& text) const {
 std::int64_t TenantTree::matched_of(const PromptText& text, std::uint32_t tenant) const {
   std::int64_t matched = 0;
   std::uint32_t node = kRoot;
-  for (Cursor at(text.runs, text.units()); at.left() > 0;) {
+  for (RunCursor at(text.runs, text.units()); at.left() > 0;) {
     node = child_at(node, at);
     if (node == kNone || !owns(node, tenant)) break;
     const std::int64_t same = shared(at, node);
@@ -292,7 +251,7 @@ void TenantTree::insert(const PromptText& text, std::uint32_t tenant) {
   if (insertions) ++clock_;
   add_tenant(tenant);
   std::uint32_t node = kRoot;
-  for (Cursor at(text.runs, usable(text)); at.left() > 0;) {
+  for (RunCursor at(text.runs, usable(text)); at.left() > 0;) {
     std::uint32_t child = child_at(node, at);
     if (child == kNone) {
       child = make_node(node, at);
@@ -337,7 +296,7 @@ void TenantTree::drop(std::uint32_t node, std::uint32_t tenant) {
 
 void TenantTree::free_node(std::uint32_t node) {
   Node& n = nodes_[node];
-  children_.erase(key(n.parent, Cursor(n.text, n.length)));
+  children_.erase(key(n.parent, RunCursor(n.text, n.length)));
   --nodes_[n.parent].children;
   n = Node();
   free_.push_back(node);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policies/balancers/kit/prompt_text.h"
+#include "policies/balancers/kit/run_cursor.h"
 
 namespace routesim::policies {
 
@@ -96,14 +97,13 @@ class TenantTree {
     std::uint64_t epoch;
     std::uint32_t node, tenant;
   };
-  class Cursor;
   class LeafQueue;
 
   std::int64_t usable(const PromptText& text) const;
-  std::uint64_t key(std::uint32_t parent, Cursor at) const;
-  std::uint32_t child_at(std::uint32_t parent, const Cursor& at) const;
-  std::int64_t shared(const Cursor& at, std::uint32_t child) const;
-  std::uint32_t make_node(std::uint32_t parent, Cursor text);
+  std::uint64_t key(std::uint32_t parent, RunCursor at) const;
+  std::uint32_t child_at(std::uint32_t parent, const RunCursor& at) const;
+  std::int64_t shared(const RunCursor& at, std::uint32_t child) const;
+  std::uint32_t make_node(std::uint32_t parent, RunCursor text);
   std::uint32_t split(std::uint32_t child, std::int64_t at);
   Holder* holder(std::uint32_t node, std::uint32_t tenant);
   /// True when the tenant is new there.

@@ -9,11 +9,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/family.h"
 #include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
@@ -40,5 +44,26 @@ enum class MooncakePolicy : std::uint8_t { kConductor, kProxy };
 
 std::unique_ptr<Balancer> make_mooncake(MooncakePolicy policy, const MooncakeSettings& settings,
                                         const RandomStream& random);
+
+/// The family, for the registry.
+struct MooncakeFamily {
+  using Settings = MooncakeSettings;
+  static constexpr FamilyFacts facts = {.section = "mooncake",
+                                        .settings = "Settings of mooncake-conductor.",
+                                        .product = "Mooncake",
+                                        .release = "FAST '25 paper; proxy @1d9dff9a (2026)",
+                                        .disaggregation = Disaggregation::kPossible};
+  static constexpr std::span<const ReleaseRow> releases = kMooncakeReleases;
+  static constexpr auto make = &make_mooncake;
+  static constexpr auto policies = std::to_array<PolicyRow<MooncakePolicy>>({
+      {MooncakePolicy::kConductor, "mooncake-conductor",
+       "announced cached blocks, own prefills under way, decodes in flight",
+       "prefill times are a given polynomial; a prefill counts in full until its first token; "
+       "transfers know no congestion, and kv_tiers decides whether they happen; no prediction of "
+       "decode load; SLOs only where set"},
+      {MooncakePolicy::kProxy, "mooncake-proxy", "announced cached blocks",
+       "decode servers are taken in turn at dispatch, not at the end of a prefill"},
+  });
+};
 
 }  // namespace routesim::policies

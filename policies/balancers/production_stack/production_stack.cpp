@@ -375,6 +375,15 @@ void describe(Describer& d, ProductionStackSettings& s) {
         s.lmcache_chunk_size, IntRange{1, 1'000'000});
 }
 
+void ProductionStackFamily::add_faults(const ProductionStackSettings& s, std::string_view balancer,
+                                       std::vector<SettingFault>& faults) {
+  if (balancer == "production-stack-session" && s.session_key.empty())
+    faults.push_back({"production_stack.session_key",
+                      "is missing: the router does not start with this policy and without its "
+                      "--session-key",
+                      "for example production_stack: {session_key: x-user-id}"});
+}
+
 std::unique_ptr<Balancer> make_production_stack(ProductionStackPolicy policy,
                                                 const ProductionStackSettings& settings,
                                                 const RandomStream& random) {

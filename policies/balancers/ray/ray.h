@@ -9,11 +9,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/family.h"
 #include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
@@ -51,5 +55,26 @@ enum class RayPolicy : std::uint8_t { kPowerOfTwo, kPrefixCacheAffinity };
 
 std::unique_ptr<Balancer> make_ray(RayPolicy policy, const RaySettings& settings,
                                    const RandomStream& random);
+
+/// The family, for the registry.
+struct RayFamily {
+  using Settings = RaySettings;
+  static constexpr FamilyFacts facts = {.section = "ray",
+                                        .settings = "Settings of the ray-* balancers.",
+                                        .product = "Ray Serve LLM",
+                                        .release = "2.49 to 2.60"};
+  static constexpr std::span<const ReleaseRow> releases = kRayReleases;
+  static constexpr auto make = &make_ray;
+  static constexpr auto policies = std::to_array<PolicyRow<RayPolicy>>({
+      {RayPolicy::kPowerOfTwo, "ray-power-of-two",
+       "own requests in flight, as last told by the replica",
+       "each router counts alone, where replicas tell it all their requests; probes take no time; "
+       "no multiplexing, locality or sessions"},
+      {RayPolicy::kPrefixCacheAffinity, "ray-prefix-cache-affinity",
+       "text sent before, own requests in flight",
+       "as ray-power-of-two; each router has a tree of its own, where the product's share one; "
+       "equals go to the first replica, where the product has the order of a Python set"},
+  });
+};
 
 }  // namespace routesim::policies

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/family.h"
 #include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
@@ -86,6 +88,37 @@ void describe(Describer& d, SmgSettings& s);
 
 std::unique_ptr<Balancer> make_smg(SmgPolicy policy, const SmgSettings& settings,
                                    const RandomStream& random);
+
+/// The family, for the registry.
+struct SmgFamily {
+  using Settings = SmgSettings;
+  static constexpr FamilyFacts facts = {.section = "smg",
+                                        .settings = "Settings of the smg-* balancers.",
+                                        .product = "SGLang gateway",
+                                        .release = "sglang-router 0.2 to 0.3.2, smg to 1.13.0",
+                                        .disaggregation = Disaggregation::kPossible};
+  static constexpr std::span<const ReleaseRow> releases = kSmgReleases;
+  static constexpr auto make = &make_smg;
+  static constexpr auto policies = std::to_array<PolicyRow<SmgPolicy>>({
+      {SmgPolicy::kRandom, "smg-random", "nothing"},
+      {SmgPolicy::kRoundRobin, "smg-round-robin", "nothing"},
+      {SmgPolicy::kPassthrough, "smg-passthrough", "nothing: the first server gets everything"},
+      {SmgPolicy::kPowerOfTwo, "smg-power-of-two",
+       "polled queue and KV usage, else own requests in flight",
+       "before 1.13 KV usage stands for tokens; from then on as smg-least-load"},
+      {SmgPolicy::kLeastLoad, "smg-least-load", "polled queue and KV usage, tokens sent since",
+       "a waiting request counts 1,024 uncached tokens, and every server makes 2,000 tokens/s"},
+      {SmgPolicy::kCacheAware, "smg-cache-aware",
+       "own requests in flight, text, tokens or KV events, polled queues",
+       "text is compared by whole tokens; with KV events, the size of trees breaks no ties, and "
+       "servers without a cache get no share of their own; expected waits as smg-least-load"},
+      {SmgPolicy::kPrefixHash, "smg-prefix-hash",
+       "own requests in flight, first tokens or characters"},
+      {SmgPolicy::kConsistentHashing, "smg-consistent-hashing", "headers"},
+      {SmgPolicy::kManual, "smg-manual", "a header, own requests in flight"},
+      {SmgPolicy::kBucket, "smg-bucket", "lengths of texts; at random without prefill servers"},
+  });
+};
 
 }  // namespace routesim::policies
 

@@ -329,6 +329,20 @@ void describe(Describer& d, VllmRouterSettings& s) {
         RealRange{.min = 0, .max = 1});
 }
 
+/// A leg's own policy must be in the release, too.
+void VllmRouterFamily::add_faults(const VllmRouterSettings& s, std::string_view /*balancer*/,
+                                  std::vector<SettingFault>& faults) {
+  if (!find_release(kVllmRouterReleases, s.release)) return;  // Said before.
+  if (vllm_router_release(s) >= VllmRouterRelease::k0_1_17) return;
+  for (const auto& [key, own] :
+       {std::pair("prefill_policy", s.prefill_policy), std::pair("decode_policy", s.decode_policy)})
+    if (own && *own >= VllmRouterPolicy::kKvAware)
+      faults.push_back(
+          {std::string("vllm_router.") + key,
+           std::string(enum_name(*own)) + " is in no release before 0.1.17 (got " + s.release + ")",
+           ""});
+}
+
 std::unique_ptr<Balancer> make_vllm_router(VllmRouterPolicy policy,
                                            const VllmRouterSettings& settings,
                                            const RandomStream& random) {

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/family.h"
 #include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
@@ -66,6 +69,38 @@ std::shared_ptr<LegPolicy> make_vllm_kv_aware(const VllmRouterSettings& s,
 std::unique_ptr<Balancer> make_vllm_router(VllmRouterPolicy policy,
                                            const VllmRouterSettings& settings,
                                            const RandomStream& random);
+
+/// The family, for the registry.
+struct VllmRouterFamily {
+  using Settings = VllmRouterSettings;
+  static constexpr FamilyFacts facts = {.section = "vllm_router",
+                                        .settings = "Settings of the vllm-router-* balancers.",
+                                        .product = "vLLM router",
+                                        .release = "0.1.15 to 0.1.17",
+                                        .disaggregation = Disaggregation::kPossible};
+  static constexpr std::span<const ReleaseRow> releases = kVllmRouterReleases;
+  static constexpr auto make = &make_vllm_router;
+  static void add_faults(const Settings& settings, std::string_view balancer,
+                         std::vector<SettingFault>& faults);
+  static constexpr auto policies = std::to_array<PolicyRow<VllmRouterPolicy>>({
+      {VllmRouterPolicy::kRandom, "vllm-router-random", "nothing"},
+      {VllmRouterPolicy::kRoundRobin, "vllm-router-round-robin", "nothing"},
+      {VllmRouterPolicy::kCacheAware, "vllm-router-cache-aware",
+       "own requests in flight, text, from 0.1.17 on tokens",
+       "text is compared by whole tokens, without the JSON of PD; servers always say the tokens"},
+      {VllmRouterPolicy::kPowerOfTwo, "vllm-router-power-of-two",
+       "polled requests in the engine, own requests in flight"},
+      {VllmRouterPolicy::kConsistentHash, "vllm-router-consistent-hash", "headers, user, text",
+       "a simulated prompt hashes by its identity, not by the JSON of its request"},
+      {VllmRouterPolicy::kRendezvousHash, "vllm-router-rendezvous-hash", "headers, user, text",
+       "a simulated prompt hashes by its identity, not by the JSON of its request"},
+      {VllmRouterPolicy::kKvAware, "vllm-router-kv-aware",
+       "KV events, own prefill tokens and requests in flight",
+       "lower tiers count as host memory; no session affinity", "0.1.17"},
+      {VllmRouterPolicy::kStickyLeastLoaded, "vllm-router-sticky-least-loaded",
+       "headers, own sessions", "no session is finished early", "0.1.17"},
+  });
+};
 
 }  // namespace routesim::policies
 
