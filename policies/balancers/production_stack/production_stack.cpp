@@ -197,41 +197,6 @@ class StackPrefixAware final : public ProductionStackBalancer {
   std::vector<std::uint32_t> best_;
 };
 
-/// The places of a prompt's chunks by LMCache's controller. It names one server per chunk: the one
-/// registered first among those that hold it (LMCache v1/cache_controller, `lookup`).
-class StackChunkLayout {
- public:
-  struct Found {
-    std::uint32_t endpoint;
-    std::int64_t tokens;  ///< End of the last chunk that it is named for.
-  };
-
-  /// In the order of the first chunk of each.
-  const std::vector<Found>& look_up(AnnouncedBlocks& blocks, const BalancerRequest& request,
-                                    std::int64_t block, std::int64_t chunk) {
-    found_.clear();
-    const auto step = static_cast<std::size_t>(std::max<std::int64_t>(1, chunk / block));
-    for (std::size_t end = step; end <= request.block_keys.size(); end += step) {
-      const auto holders = blocks.index().holders(request.block_keys[end - 1]);
-      if (holders.empty()) break;
-      EndpointId named = holders.front().endpoint;
-      for (const HolderEntry& h : holders) named = std::min(named, h.endpoint);
-      const std::uint32_t first = blocks.endpoint(named);
-      const auto at = std::find_if(found_.begin(), found_.end(),
-                                   [first](const Found& f) { return f.endpoint == first; });
-      const auto tokens = static_cast<std::int64_t>(end) * block;
-      if (at == found_.end())
-        found_.push_back({first, tokens});
-      else
-        at->tokens = tokens;
-    }
-    return found_;
-  }
-
- private:
-  std::vector<Found> found_;
-};
-
 class StackKvAware : public StackSession {
  public:
   explicit StackKvAware(const ProductionStackSettings& settings)
@@ -248,17 +213,19 @@ class StackKvAware : public StackSession {
   PrefixIndex* prefix_index() override { return &announced_.index(); }
   BalancerAnswer pick(const BalancerRequest& request) override {
     if (listed().empty()) return std::nullopt;
-    const std::int64_t block = std::max<std::int64_t>(1, endpoints()[listed().front()].block_size);
-    const auto& found = layout_.look_up(announced_, request, block, settings().lmcache_chunk_size);
-    const std::optional<std::uint32_t> chosen = choose(found, request);
+    const std::optional<std::uint32_t> chosen = choose(look_up(request), request);
     if (!chosen) return by_session(request);
     if (!has_url_of(settle(*chosen))) return BalancerAnswer::refused(500);
     return pick_of(*chosen);
   }
 
  protected:
+  struct Found {
+    std::uint32_t endpoint;
+    std::int64_t tokens;  ///< End of the last chunk that it is named for.
+  };
   /// Nothing: by session.
-  virtual std::optional<std::uint32_t> choose(const std::vector<StackChunkLayout::Found>& found,
+  virtual std::optional<std::uint32_t> choose(const std::vector<Found>& found,
                                               const BalancerRequest& request) {
     if (found.empty() || !is_candidate(found.front().endpoint)) return std::nullopt;
     const std::int64_t missing = request.prompt_tokens - found.front().tokens;
@@ -272,6 +239,30 @@ class StackKvAware : public StackSession {
     StackSession::on_servers_changed();
     announced_.set_endpoints(*this);
   }
+  /// The places of a prompt's chunks by LMCache's controller, in the order of the first chunk of
+  /// each. It names one server per chunk: the one registered first among those that hold it
+  /// (LMCache v1/cache_controller, `lookup`).
+  std::vector<Found> look_up(const BalancerRequest& request) {
+    const std::int64_t block = std::max<std::int64_t>(1, endpoints()[listed().front()].block_size);
+    const auto step =
+        static_cast<std::size_t>(std::max<std::int64_t>(1, settings().lmcache_chunk_size / block));
+    std::vector<Found> found;
+    for (std::size_t end = step; end <= request.block_keys.size(); end += step) {
+      const auto holders = announced_.index().holders(request.block_keys[end - 1]);
+      if (holders.empty()) break;
+      EndpointId named = holders.front().endpoint;
+      for (const HolderEntry& h : holders) named = std::min(named, h.endpoint);
+      const std::uint32_t first = announced_.endpoint(named);
+      const auto at = std::find_if(found.begin(), found.end(),
+                                   [first](const Found& f) { return f.endpoint == first; });
+      const auto tokens = static_cast<std::int64_t>(end) * block;
+      if (at == found.end())
+        found.push_back({first, tokens});
+      else
+        at->tokens = tokens;
+    }
+    return found;
+  }
   /// The router asks for the instances of the servers that are listed when it meets an unknown one,
   /// and keeps what it learns (KvawareRouter.route_request, instance_id_to_ip @0.1.12). An instance
   /// that is still unknown is a KeyError.
@@ -280,8 +271,7 @@ class StackKvAware : public StackSession {
       for (const std::uint32_t j : listed()) named_.insert(servers().number(j));
     return named_.contains(servers().number(i));
   }
-  AnnouncedBlocks announced_;  ///< The controller knows all holders.
-  StackChunkLayout layout_;
+  AnnouncedBlocks announced_;      ///< The controller knows all holders.
   std::set<std::uint32_t> named_;  ///< Numbers of servers.
 };
 
@@ -295,7 +285,7 @@ class StackLoadAware final : public StackKvAware {
   }
 
  private:
-  std::optional<std::uint32_t> choose(const std::vector<StackChunkLayout::Found>& found,
+  std::optional<std::uint32_t> choose(const std::vector<Found>& found,
                                       const BalancerRequest& request) override {
     if (found.empty()) return std::nullopt;
     double sum = 0;
@@ -303,7 +293,7 @@ class StackLoadAware final : public StackKvAware {
     const double mean = sum / static_cast<double>(listed().size());
     const auto tokens = static_cast<double>(std::max<std::int64_t>(request.prompt_tokens, 1));
     matched_.assign(size(), 0);
-    for (const StackChunkLayout::Found& f : found)
+    for (const Found& f : found)
       if (is_candidate(f.endpoint))
         matched_[f.endpoint] = std::min(f.tokens, request.prompt_tokens);
     std::optional<std::uint32_t> best;

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "policies/balancers/kit/tenant_tree.h"
+#include "policies/balancers/kit/cache_tree.h"
 #include "policies/balancers/smg/smg_policies.h"
 
 namespace routesim::policies {
@@ -18,8 +18,8 @@ class CacheAware final : public LegPolicy {
       : settings_(s),
         release_(smg_release(s)),
         tokens_(s.grpc && release_ >= SmgRelease::k1_5),
-        tree_(tokens_ ? TenantTreeKind::kTokens : TenantTreeKind::kText,
-              RandomStream(random).next()),
+        cache_(tokens_ ? TenantTreeKind::kTokens : TenantTreeKind::kText,
+               RandomStream(random).next()),
         wait_(s, RandomStream(RandomStream(random).next(), Stream::kBalancer, 2)),
         eviction_(s.eviction_interval) {}
 
@@ -34,28 +34,20 @@ class CacheAware final : public LegPolicy {
             .kv_events = follows_events()};
   }
   void use_blocks(AnnouncedBlocks* blocks) override { blocks_ = blocks; }
+  // A server that is deregistered leaves the trees; from 1.5 to 1.9 only evictions find it.
   void on_workers(const Leg& leg) override {
-    names_.update(leg);
+    cache_.on_workers(leg, by_wait() || release_ < SmgRelease::k1_5);
     wait_.on_workers(leg);
-    // A server that is deregistered leaves the trees; from 1.5 to 1.9 only evictions find it.
-    if (by_wait() || release_ < SmgRelease::k1_5)
-      for (const std::uint32_t tenant : known_)
-        if (!names_.endpoint(leg, tenant)) tree_.remove_tenant(tenant);
-    known_.clear();
-    for (const std::uint32_t w : leg.workers) {
-      known_.push_back(names_.tenant(w));
-      tree_.add_tenant(known_.back());
-    }
   }
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
     const PromptText& text = tokens_ ? request.token_text : request.text;
     if (eviction_.due(request.now))
-      by_wait() ? tree_.evict_total(most_units()) : tree_.evict(most_units());
+      by_wait() ? tree().evict_total(most_units()) : tree().evict(most_units());
     units_per_character_ = tokens_ ? 1 : 1 / text.characters_per_unit;
     if (by_wait()) return least_wait(leg, request, text);
     const std::uint32_t least = leg.settle(min_load(leg));
     if (is_imbalanced(leg, request)) {
-      insert(text, least);
+      cache_.insert(text, least);
       return processed(least);
     }
     if (follows_events() && !blocks_->empty())
@@ -64,6 +56,7 @@ class CacheAware final : public LegPolicy {
   }
 
  private:
+  TenantTree& tree() { return cache_.tree(); }
   bool by_wait() const { return release_ >= SmgRelease::k1_10; }
   bool reads_usage() const {
     return (settings_.balance_token_usage_threshold < 1 ||
@@ -74,17 +67,14 @@ class CacheAware final : public LegPolicy {
   std::int64_t most_units() const {
     return std::llround(static_cast<double>(settings_.max_tree_size) * units_per_character_);
   }
-  void insert(const PromptText& text, std::uint32_t endpoint) {
-    tree_.insert(text, names_.tenant(endpoint));
-  }
   std::uint32_t processed(std::uint32_t endpoint) {
-    const std::uint32_t tenant = names_.tenant(endpoint);
+    const std::uint32_t tenant = cache_.tenant(endpoint);
     if (tenant >= processed_.size()) processed_.resize(tenant + std::size_t{1});
     ++processed_[tenant];
     return endpoint;
   }
   std::uint64_t times(std::uint32_t endpoint) const {
-    const std::uint32_t tenant = names_.tenant(endpoint);
+    const std::uint32_t tenant = cache_.tenant(endpoint);
     return tenant < processed_.size() ? processed_[tenant] : 0;
   }
 
@@ -101,13 +91,8 @@ class CacheAware final : public LegPolicy {
       return true;
     // Up to sglang-router 0.3.2 servers that are not healthy count, too.
     const auto& counted = release_ < SmgRelease::k1_5 ? leg.workers : leg.healthy;
-    std::uint32_t least = leg.load(counted.front()), most = least;
-    for (const std::uint32_t w : counted) {
-      least = std::min(least, leg.load(w));
-      most = std::max(most, leg.load(w));
-    }
-    return imbalanced(least, most, settings_.balance_abs_threshold,
-                      settings_.balance_rel_threshold);
+    return loads_differ(leg, counted, settings_.balance_abs_threshold,
+                        settings_.balance_rel_threshold);
   }
   bool usage_is_imbalanced(const Leg& leg, const EndpointTable& metrics) const {
     double least = 2, most = -1;
@@ -139,25 +124,17 @@ class CacheAware final : public LegPolicy {
   }
 
   std::uint32_t by_tree(const Leg& leg, const PromptText& text, std::uint32_t least) {
-    const TenantTree::Match match = tree_.match(text);
-    std::uint32_t chosen = least;
-    if (match.rate() > static_cast<float>(settings_.cache_threshold)) {
-      const auto owner = match.tenant ? names_.endpoint(leg, *match.tenant) : std::nullopt;
-      if (!owner || !leg.can_serve(*owner)) {
-        if (match.tenant && release_ < SmgRelease::k1_5) tree_.remove_tenant(*match.tenant);
-        return leg.healthy.front();
-      }
-      chosen = *owner;
-    } else if (release_ == SmgRelease::k0_2) {
-      chosen = smallest_tree(leg);
-    }
-    chosen = leg.settle(chosen);
-    insert(text, chosen);
+    const std::uint32_t otherwise = release_ == SmgRelease::k0_2 ? smallest_tree(leg) : least;
+    const auto owner =
+        cache_.owner(leg, text, settings_.cache_threshold, otherwise, release_ < SmgRelease::k1_5);
+    if (!owner) return leg.healthy.front();
+    const std::uint32_t chosen = leg.settle(*owner);
+    cache_.insert(text, chosen);
     return processed(chosen);
   }
-  std::uint32_t smallest_tree(const Leg& leg) const {
+  std::uint32_t smallest_tree(const Leg& leg) {
     return *std::min_element(leg.healthy.begin(), leg.healthy.end(), [this](auto a, auto b) {
-      return tree_.size_of(names_.tenant(a)) < tree_.size_of(names_.tenant(b));
+      return tree().size_of(cache_.tenant(a)) < tree().size_of(cache_.tenant(b));
     });
   }
 
@@ -180,7 +157,7 @@ class CacheAware final : public LegPolicy {
       if (!miss && !(holders.empty() && calm.empty())) among = holders.empty() ? calm : holders;
     }
     const auto chosen = wait_.pick(leg, request, among);
-    if (chosen) insert(text, *chosen);
+    if (chosen) cache_.insert(text, *chosen);
     return chosen;
   }
   /// Whether a server has so much more than the mean that its prefixes do not hold it.
@@ -207,21 +184,19 @@ class CacheAware final : public LegPolicy {
       std::sort(out.begin(), out.end());
       return out;
     }
-    const TenantTree::Match match = tree_.match(text);
+    const TenantTree::Match match = tree().match(text);
     if (match.matched == 0 || match.rate() <= static_cast<float>(settings_.cache_threshold))
       return out;
     for (const std::uint32_t w : leg.healthy)
-      if (tree_.owns(match.node, names_.tenant(w))) out.push_back(w);
+      if (tree().owns(match.node, cache_.tenant(w))) out.push_back(w);
     return out;
   }
 
   SmgSettings settings_;
   SmgRelease release_;
   bool tokens_;
-  TenantTree tree_;
+  CacheTree cache_;
   SmgExpectedWait wait_;
-  TenantNames names_;
-  std::vector<std::uint32_t> known_;  ///< Tenants that are registered.
   Periodic eviction_;
   double units_per_character_ = 1;        ///< Of the texts so far.
   std::vector<std::uint64_t> processed_;  ///< Requests ever, by tenant.

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/text.h"
+#include "policies/balancers/kit/cache_tree.h"
 #include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/hashes.h"
 #include "policies/balancers/kit/legs.h"
 #include "policies/balancers/kit/ring.h"
-#include "policies/balancers/kit/tenant_tree.h"
 #include "policies/balancers/kit/text_name.h"
 
 namespace routesim::policies {
@@ -177,23 +177,13 @@ class CacheAware final : public LegPolicy {
   CacheAware(const VllmRouterSettings& s, const RandomStream& random)
       : settings_(s),
         tokens_(vllm_router_release(s) >= VllmRouterRelease::k0_1_17),
-        tree_(TenantTreeKind::kText, RandomStream(random).next()),
+        cache_(TenantTreeKind::kText, RandomStream(random).next()),
         eviction_(s.eviction_interval) {}
 
   BalancerNeeds needs() const override {
     return {.text = !tokens_, .chat_text = ChatText::kNone, .token_runs = tokens_};
   }
-  void on_workers(const Leg& leg) override {
-    names_.update(leg);
-    std::vector<std::uint32_t>& known = known_[leg.name];
-    for (const std::uint32_t tenant : known)
-      if (!names_.endpoint(leg, tenant)) tree_.remove_tenant(tenant);
-    known.clear();
-    for (const std::uint32_t w : leg.workers) {
-      known.push_back(names_.tenant(w));
-      tree_.add_tenant(known.back());
-    }
-  }
+  void on_workers(const Leg& leg) override { cache_.on_workers(leg, true); }
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {
     if (eviction_.due(request.now)) evict();
     units_per_character_ = tokens_ ? 1 / kTokenWidth : 1 / request.text.characters_per_unit;
@@ -203,7 +193,7 @@ class CacheAware final : public LegPolicy {
     const bool has_tokens = request.token_text.units() > 0 || request.text.units() == 0;
     if (tokens_ && has_tokens) return by_shares(leg, request.token_text, least);
     if (!is_imbalanced(leg)) return by_tree(leg, request.text, least);
-    if (request.text.units() > 0) tree_.insert(request.text, names_.tenant(least));
+    if (request.text.units() > 0) cache_.insert(request.text, least);
     return least;
   }
 
@@ -212,16 +202,11 @@ class CacheAware final : public LegPolicy {
 
   void evict() {
     const std::int64_t most = settings_.max_tree_size.value_or(tokens_ ? 33'554'432 : 67'108'864);
-    tree_.evict(std::llround(static_cast<double>(most) * units_per_character_));
+    cache_.tree().evict(std::llround(static_cast<double>(most) * units_per_character_));
   }
   bool is_imbalanced(const Leg& leg) const {
-    std::uint32_t least = leg.load(leg.healthy.front()), most = least;
-    for (const std::uint32_t w : leg.healthy) {
-      least = std::min(least, leg.load(w));
-      most = std::max(most, leg.load(w));
-    }
-    return imbalanced(least, most, settings_.balance_abs_threshold,
-                      settings_.balance_rel_threshold);
+    return loads_differ(leg, leg.healthy, settings_.balance_abs_threshold,
+                        settings_.balance_rel_threshold);
   }
   /// select_prepared of 0.1.17. Nothing is learned of a prompt whose tokens are not known.
   std::uint32_t by_shares(const Leg& leg, const PromptText& text, std::uint32_t least) {
@@ -230,7 +215,7 @@ class CacheAware final : public LegPolicy {
     std::vector<std::int64_t> matched(leg.endpoints.size());
     std::int64_t best = 0;
     for (const std::uint32_t w : leg.healthy)
-      best = std::max(best, matched[w] = tree_.matched_of(text, names_.tenant(w)));
+      best = std::max(best, matched[w] = cache_.tree().matched_of(text, cache_.tenant(w)));
     const double rate = static_cast<double>(best) / static_cast<double>(length);
     std::uint32_t chosen = least;
     if (!is_imbalanced(leg) && rate > static_cast<float>(settings_.cache_threshold)) {
@@ -239,31 +224,22 @@ class CacheAware final : public LegPolicy {
         if (matched[w] == best && (!holder || leg.load(w) < leg.load(*holder))) holder = w;
       chosen = leg.settle(*holder);
     }
-    tree_.insert(text, names_.tenant(chosen));
+    cache_.insert(text, chosen);
     return chosen;
   }
   std::uint32_t by_tree(const Leg& leg, const PromptText& text, std::uint32_t least) {
-    const TenantTree::Match match = tree_.match(text);
-    std::uint32_t chosen = least;
-    if (match.rate() > static_cast<float>(settings_.cache_threshold)) {
-      const auto owner = match.tenant ? names_.endpoint(leg, *match.tenant) : std::nullopt;
-      if (!owner || !leg.can_serve(*owner)) {
-        if (match.tenant) tree_.remove_tenant(*match.tenant);
-        return leg.healthy.front();
-      }
-      chosen = leg.settle(*owner);
-    }
-    tree_.insert(text, names_.tenant(chosen));
+    const auto owner = cache_.owner(leg, text, settings_.cache_threshold, least, true);
+    if (!owner) return leg.healthy.front();
+    const std::uint32_t chosen = leg.settle(*owner);
+    cache_.insert(text, chosen);
     return chosen;
   }
 
   VllmRouterSettings settings_;
   bool tokens_;
-  TenantTree tree_;
-  TenantNames names_;
+  CacheTree cache_;
   Periodic eviction_;
   double units_per_character_ = 1;
-  std::map<std::string_view, std::vector<std::uint32_t>> known_;  ///< Tenants by leg.
 };
 
 std::shared_ptr<LegPolicy> make_leg(VllmRouterPolicy policy, const VllmRouterSettings& s,
