@@ -29,6 +29,12 @@ const RequestView& as_read(const RequestView& original, bool reads_prompts,
   return request;
 }
 
+/// The endpoint that a profile must pick, if any. Encoders are chosen freely.
+std::optional<EndpointRow> forced_target(const RequestView& request, const std::string& profile) {
+  if (profile == "encode") return std::nullopt;
+  return profile == "prefill" ? request.forced_prefill : request.forced;
+}
+
 /// A Lock of the mutex, taken only when wanted.
 template <class Lock>
 Lock lock_if(bool wanted, std::shared_mutex& mutex) {
@@ -104,6 +110,11 @@ void Scheduler::run_profile(Flow& flow, std::uint32_t index) const {
   result.state =
       profiles_[index].run(flow.scratch.cycle_, flow.scratch.buffers_, result.targets, explanation);
   if (explanation != nullptr) explanation->state = result.state;
+  if (const auto forced = forced_target(flow.request, profile_names_[index])) {
+    result.state = ProfileState::kOk;
+    std::erase(result.targets, *forced);
+    result.targets.insert(result.targets.begin(), *forced);
+  }
 }
 
 void Scheduler::decide(Flow& flow) const {
@@ -116,7 +127,8 @@ void Scheduler::decide(Flow& flow) const {
     return;
   }
   // Without flow control only sheddable requests can be refused, on a saturated pool.
-  if (flow.request.priority < 0 && !config_.gate("flowControl") && detector_ != nullptr &&
+  const bool sheddable = flow.request.priority < 0 && !flow.request.forced;
+  if (sheddable && !config_.gate("flowControl") && detector_ != nullptr &&
       detector_->saturation(flow.endpoints, cycle.candidates(), flow.now) >= 1.0) {
     decision.outcome = Outcome::kRefused;
     decision.http_status = 429;
@@ -125,7 +137,7 @@ void Scheduler::decide(Flow& flow) const {
   }
   for (const Producer* producer : plugins_->producers) producer->produce(cycle);
   for (const Admitter* admitter : admitters_) {
-    const char* refusal = flow.request.priority < 0 ? admitter->refuse(cycle) : nullptr;
+    const char* refusal = sheddable ? admitter->refuse(cycle) : nullptr;
     if (refusal == nullptr) continue;
     decision.outcome = Outcome::kRefused;
     decision.http_status = 429;
@@ -170,7 +182,7 @@ void Scheduler::conclude(Flow& flow, const char* error) const {
   d.reason = "";
   // Conditional decode: the client wants an answer only where something is cached already.
   const auto prefer = flow.request.header("prefer");
-  if (prefer && *prefer == "if-available") {
+  if (prefer && *prefer == "if-available" && !flow.request.forced) {
     const auto& slots = plugins_->prefix_slots;
     const auto slot = std::find(slots.begin(), slots.end(), "approx-prefix-cache-producer");
     const bool cached = slot != slots.end() &&

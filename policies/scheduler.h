@@ -79,6 +79,8 @@ class Scheduler {
   /// Whether ready_at() may give a later time.
   bool gathers() const;
   /// Decides into `decision`, whose buffers are reused. Changes no plugin state.
+  /// RequestView::subset limits the candidates. RequestView::forced replays the choice of another
+  /// router: hand the decision to on_routed() as any other.
   void schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now,
                 Scratch& scratch, Decision& decision) const;
   /// The same with a scratch of its own: convenient, allocates, still thread-safe.

@@ -173,7 +173,8 @@ struct RequestView {
   std::span<const std::uint32_t> block_key_ends = {};
   std::span<const std::uint32_t> approx_hash_ends = {};
   std::span<const Header> headers = {};
-  /// Endpoints named by x-gateway-destination-endpoint-subset; empty = no restriction.
+  /// Endpoints named by x-gateway-destination-endpoint-subset, or left by a filter outside; empty =
+  /// no restriction.
   std::span<const EndpointRow> subset = {};
   /// Per row; empty when no side-car answered.
   std::span<const LatencyPrediction> predictions = {};
@@ -188,6 +189,12 @@ struct RequestView {
   std::optional<std::int64_t> max_tokens = {};  ///< The client's own cap on the answer, if sent.
   double slo_ttft_ms = 0;                       ///< x-llm-d-slo-ttft-ms; 0 = none.
   double slo_tpot_ms = 0;                       ///< x-llm-d-slo-tpot-ms; 0 = none.
+  /// For a caller that replays the decisions of a real router: the endpoint that gets the request.
+  /// Filters, scorers and pickers run as usual; then the profiles go on as if they had picked this
+  /// one, even if they failed or the request would be refused, and so does every hook.
+  std::optional<EndpointRow> forced = {};
+  /// The same for the profile named "prefill", if it runs.
+  std::optional<EndpointRow> forced_prefill = {};
 
   /// The value of a header, or nothing.
   std::optional<std::string_view> header(std::string_view name) const;

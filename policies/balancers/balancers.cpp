@@ -79,32 +79,13 @@ void add_release_faults(const BalancerRow& row, const BalancerSettings& settings
                       ""});
 }
 
-void add_envoy_faults(const EnvoySettings& envoy, std::vector<SettingFault>& faults) {
-  if (envoy.minimum_ring_size > envoy.maximum_ring_size)
-    faults.push_back({"envoy.minimum_ring_size", "is above maximum_ring_size", ""});
-  // Out of bounds is out of bounds already.
-  if (is_maglev_table_size(envoy.table_size) || envoy.table_size < 2) return;
-  std::int64_t prime = envoy.table_size;
-  while (!is_maglev_table_size(prime)) ++prime;
-  faults.push_back({"envoy.table_size",
-                    "must be a prime number (got " + std::to_string(envoy.table_size) + ")",
-                    "the next one is " + std::to_string(prime)});
-}
-
-/// A leg's own policy must be in the release, too.
-void add_leg_faults(const VllmRouterSettings& s, std::vector<SettingFault>& faults) {
-  if (!find_release(kVllmRouterReleases, s.release)) return;  // Said before.
-  if (vllm_router_release(s) >= VllmRouterRelease::k0_1_17) return;
-  for (const auto& [key, own] :
-       {std::pair("prefill_policy", s.prefill_policy), std::pair("decode_policy", s.decode_policy)})
-    if (own && *own >= VllmRouterPolicy::kKvAware)
-      faults.push_back(
-          {std::string("vllm_router.") + key,
-           std::string(enum_name(*own)) + " is in no release before 0.1.17 (got " + s.release + ")",
-           ""});
-}
-
 }  // namespace
+
+void describe(Describer& d, BalancerSettings& s) {
+  describe(d, s.kubernetes);
+  describe(d, s.kubeai);
+  std::apply([&](auto... family) { (family.describe_settings(d, s), ...); }, kFamilies);
+}
 
 std::optional<BalancerKind> find_balancer(std::string_view name) {
   for (std::size_t i = 0; i < kBalancers.size(); ++i)
@@ -134,14 +115,7 @@ std::vector<SettingFault> setting_faults(BalancerKind kind, const BalancerSettin
   describe(bounds, copy);
   const BalancerRow& row = balancer_row(kind);
   add_release_faults(row, settings, faults);
-  const auto& stack = settings.production_stack;
-  if (row.name == "production-stack-session" && (!stack || stack->session_key.empty()))
-    faults.push_back({"production_stack.session_key",
-                      "is missing: the router does not start with this policy and without its "
-                      "--session-key",
-                      "for example production_stack: {session_key: x-user-id}"});
-  if (settings.envoy) add_envoy_faults(*settings.envoy, faults);
-  if (settings.vllm_router) add_leg_faults(*settings.vllm_router, faults);
+  std::apply([&](auto... family) { (family.add_faults(settings, row, faults), ...); }, kFamilies);
   return faults;
 }
 

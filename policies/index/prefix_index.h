@@ -94,8 +94,11 @@ class MatchScratch {
   std::uint64_t epoch_ = 0;
 };
 
-/// The single-threaded index. Keys are hashes already; rows are 64-bit integers; no allocation per
-/// key. See prefix_index_impl.h for the layout.
+/// The single-threaded index. Endpoints are ids that the caller gives out; an id that is given to
+/// another endpoint inherits its rows, so call remove_endpoint() first. Scheduler::index_holder()
+/// and Balancer::index_holder() say which id an endpoint has in the index of a router. Keys are
+/// hashes already; rows are 64-bit integers; no allocation per key. See prefix_index_impl.h for the
+/// layout.
 class PrefixIndex {
  public:
   explicit PrefixIndex(PrefixIndexOptions options = {});

@@ -134,7 +134,7 @@ class Expression final : public policies::Balancer, public KeepsScores {
   policies::PrefixIndex* prefix_index() override { return view_.index(); }
   void set_endpoints(std::span<const policies::BalancerEndpoint> endpoints) override {
     Balancer::set_endpoints(endpoints);
-    view_.set_endpoints(endpoints);
+    view_.set_endpoints(*this, endpoints);
   }
 
   policies::BalancerAnswer pick(const policies::BalancerRequest& request) override {

@@ -129,7 +129,7 @@ class Library final : public policies::Balancer, public KeepsScores {
   policies::PrefixIndex* prefix_index() override { return view_.index(); }
   void set_endpoints(std::span<const policies::BalancerEndpoint> endpoints) override {
     Balancer::set_endpoints(endpoints);
-    view_.set_endpoints(endpoints);
+    view_.set_endpoints(*this, endpoints);
     scores_.resize(endpoints.size() + kBehind);
   }
 
@@ -238,7 +238,7 @@ class Library final : public policies::Balancer, public KeepsScores {
              "the score of " + endpoints()[i].name +
                  (std::isnan(scores_[i]) ? " is NaN, or not written" : " is infinite"),
              request.id);
-      if (scores_[i] == kOut) continue;
+      if (scores_[i] == kOut || !offered(i)) continue;
       if (sheet_ != nullptr)
         sheet_->rows.push_back({.endpoint = i, .score = scores_[i], .inputs = {}});
       if (chosen && scores_[i] < scores_[*chosen]) continue;

@@ -4,7 +4,9 @@
 
 namespace routesim::sim {
 
-void ServerView::set_endpoints(std::span<const policies::BalancerEndpoint> endpoints) {
+void ServerView::set_endpoints(const policies::Balancer& balancer,
+                               std::span<const policies::BalancerEndpoint> endpoints) {
+  announced_.set_endpoints(balancer);
   const std::size_t n = endpoints.size();
   for (auto* column :
        {&waiting, &running, &kv_usage, &age, &in_flight, &in_flight_tokens, &prefix_tokens})
@@ -29,11 +31,9 @@ void ServerView::update(const policies::BalancerRequest& request,
   if (!inputs_.prefix) return;
   std::fill(prefix_tokens.begin(), prefix_tokens.end(), 0.0);
   if (request.block_keys.empty()) return;
-  index_.match(request.block_keys, scratch_);
-  for (const policies::PrefixMatch& m : scratch_.matches()) {
+  for (const policies::PrefixMatch& m : announced_.match(request.block_keys)) {
     const std::uint32_t i = m.endpoint.value();
-    if (i < size())
-      prefix_tokens[i] = static_cast<double>(m.blocks) * static_cast<double>(block_size_[i]);
+    prefix_tokens[i] = static_cast<double>(m.blocks) * static_cast<double>(block_size_[i]);
   }
 }
 

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "policies/balancers/balancer.h"
-#include "policies/index/prefix_index.h"
+#include "policies/balancers/kit/announced_blocks.h"
+#include "policies/balancers/kit/balancer.h"
 
 namespace routesim::sim {
 
@@ -24,9 +24,10 @@ class ServerView {
   policies::BalancerNeeds needs() const {
     return {.metrics = inputs_.metrics, .block_keys = inputs_.prefix, .kv_events = inputs_.prefix};
   }
-  policies::PrefixIndex* index() { return inputs_.prefix ? &index_ : nullptr; }
+  policies::PrefixIndex* index() { return inputs_.prefix ? &announced_.index() : nullptr; }
 
-  void set_endpoints(std::span<const policies::BalancerEndpoint> endpoints);
+  void set_endpoints(const policies::Balancer& balancer,
+                     std::span<const policies::BalancerEndpoint> endpoints);
   /// Brings the arrays up to `request`; `in_flight` is the balancer's own count.
   void update(const policies::BalancerRequest& request, std::span<const std::uint32_t> in_flight);
   void on_sent(const policies::BalancerPick& pick, const policies::BalancerRequest& request);
@@ -44,8 +45,7 @@ class ServerView {
     std::int64_t tokens;
   };
   ViewInputs inputs_;
-  policies::PrefixIndex index_;
-  policies::MatchScratch scratch_;
+  policies::AnnouncedBlocks announced_;
   std::vector<std::int64_t> block_size_;
   std::unordered_map<std::uint64_t, Sent> sent_;
 };

@@ -60,7 +60,9 @@ std::vector<Direction> all_rooms() {
       {"policies/flow", {"base", "policies", "policies/plugins"}},
       {"policies/config",
        {"base", "policies", "policies/index", "policies/plugins", "policies/flow"}},
-      {"policies/balancers", {"base", "policies", "policies/index"}},
+      {"policies/balancers/kit", {"base", "policies", "policies/index"}},
+      {"policies/balancers/*", {"base", "policies", "policies/index", "policies/balancers/kit"}},
+      {"policies/balancers", {"base", "policies", "policies/balancers/"}},
       {"policies/examples",
        {"base", "policies", "policies/index", "policies/kv_events", "policies/config"}},
       {"models", {"base"}},
@@ -85,7 +87,8 @@ std::vector<Direction> all_rooms() {
       {"sim/engine",
        {"base", "policies/index", "models", "workloads", "sim/kv", "sim/rules", "sim/statistics",
         "sim/tiers"}},
-      {"sim/custom", {"base", "policies", "policies/balancers", "policies/index"}},
+      {"sim/custom",
+       {"base", "policies", "policies/balancers", "policies/balancers/kit", "policies/index"}},
       {"sim/prediction", {"base", "policies"}},
       {"sim/plan",
        {"base", "policies/", "models", "workloads/", "sim/custom", "sim/rules", "sim/prediction"}},
@@ -197,11 +200,16 @@ std::string folder_of(std::string_view path) {
   return std::string(slash == std::string_view::npos ? "" : path.substr(0, slash));
 }
 
-/// The row of a folder, or of its closest parent that has one.
+/// The row of a folder, or of its closest parent that has one. A row that ends in an asterisk is
+/// that of all folders below its own that have none.
 const Direction* row_of(std::string folder) {
   for (;; folder = folder_of(folder)) {
-    const auto row = std::find_if(directions().begin(), directions().end(),
-                                  [&](const Direction& d) { return d.folder == folder; });
+    const auto named = [&](const std::string& name) {
+      return std::find_if(directions().begin(), directions().end(),
+                          [&](const Direction& d) { return d.folder == name; });
+    };
+    auto row = named(folder);
+    if (row == directions().end()) row = named(folder_of(folder) + "/*");
     if (row != directions().end()) return &*row;
     if (folder.empty()) return nullptr;
   }

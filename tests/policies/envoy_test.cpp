@@ -1,5 +1,5 @@
 // Properties of Envoy's balancers that single decisions cannot show.
-#include "policies/balancers/envoy.h"
+#include "policies/balancers/envoy/envoy.h"
 
 #include <gtest/gtest.h>
 

@@ -12,9 +12,9 @@
 
 #include "base/rng.h"
 #include "policies/balancers/balancers.h"
-#include "policies/balancers/hashes.h"
-#include "policies/balancers/legs.h"
-#include "policies/balancers/tenant_tree.h"
+#include "policies/balancers/kit/hashes.h"
+#include "policies/balancers/kit/legs.h"
+#include "policies/balancers/kit/tenant_tree.h"
 
 namespace routesim::policies {
 namespace {

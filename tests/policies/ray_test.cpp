@@ -1,6 +1,6 @@
 // Properties of Ray Serve LLM's request routers. Their decisions one by one are in
 // data/balancers/ray.json.
-#include "policies/balancers/ray.h"
+#include "policies/balancers/ray/ray.h"
 
 #include <gtest/gtest.h>
 

@@ -445,5 +445,28 @@ TEST(Threads, MayDecideAndRunHooksAtOnce) {
             7U * 20U);
 }
 
+TEST(ForcedRow, IsChosenAndLearned) {
+  const auto scheduler = make_scheduler(document(
+      "- type: queue-scorer\n- type: prefix-cache-scorer\n",
+      "  - pluginRef: queue-scorer\n  - pluginRef: prefix-cache-scorer\n    weight: 10\n"));
+  EndpointTable table = make_endpoints(3);
+  for (std::uint32_t row = 0; row < 3; ++row)
+    table.set_metrics(EndpointId(row), 2.0 * row, 0, 0, SimTime::zero());
+  const std::vector<std::uint64_t> hashes = {1, 2, 3};
+  RequestView request{.id = 1, .prompt_tokens = 192, .prompt_bytes = 768, .approx_hashes = hashes};
+  EXPECT_EQ(scheduler->schedule(request, table, SimTime::zero()).primary, EndpointId(0));
+  request.forced = 2;
+  Explanation explanation;
+  EXPECT_EQ(scheduler->explain(request, table, SimTime::zero(), explanation).primary,
+            EndpointId(2));
+  EXPECT_EQ(explanation.profiles.front().picked.front(), 0U) << "its own choice is shown";
+  const Decision forced = scheduler->schedule(request, table, SimTime::zero());
+  EXPECT_EQ(forced.targets.front(), 2U);
+  scheduler->on_routed(request, forced, table, SimTime::zero());
+  request.id = 2;
+  request.forced.reset();
+  EXPECT_EQ(scheduler->schedule(request, table, SimTime::zero()).primary, EndpointId(2));
+}
+
 }  // namespace
 }  // namespace routesim::policies

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "policies/balancers/balancers.h"
-#include "policies/balancers/md5.h"
-#include "policies/balancers/text_blocks.h"
+#include "policies/balancers/kit/md5.h"
+#include "policies/balancers/kit/text_blocks.h"
 
 namespace routesim::policies {
 namespace {
