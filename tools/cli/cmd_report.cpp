@@ -8,7 +8,7 @@
 #include "tools/render/page_data.h"
 #include "tools/results/output_file.h"
 #include "tools/study/compare/comparison.h"
-#include "tools/study/sweep/sweep_row.h"
+#include "tools/study/sweep/sweep_merge.h"
 
 namespace routesim::tools {
 
