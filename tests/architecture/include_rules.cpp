@@ -30,12 +30,14 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/ingest/recordings", {"base", "workloads/"}},
       {"tools/render", {"base", "policies/index", "sim/", "tools/results"}},
       {"tools/study", {"base", "sim/", "tools/results"}},
+      {"tools/study/experiment",
+       {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}},
       {"tools/cli",
        {"base", "policies/", "models", "workloads/", "sim/", "tools/results", "tools/ingest/",
         "tools/render", "tools/study/"}}};
-  const std::vector<std::string_view> study = {"base",          "policies/",    "models",
-                                               "workloads/",    "sim/",         "tools/results",
-                                               "tools/ingest/", "tools/render", "tools/study"};
+  const std::vector<std::string_view> study = {
+      "base",          "policies/",     "models",       "workloads/",  "sim/",
+      "tools/results", "tools/ingest/", "tools/render", "tools/study", "tools/study/experiment"};
   for (const std::string_view folder :
        {"tools/study/compare", "tools/study/explain", "tools/study/init", "tools/study/plan",
         "tools/study/score", "tools/study/sweep", "tools/study/trace", "tools/study/validate",

@@ -9,6 +9,7 @@
 
 #include "tests/cli/cli_fixture.h"
 #include "tests/cli/xml_check.h"
+#include "tools/cli/run_outputs.h"
 
 namespace routesim::tools::testing {
 namespace {
@@ -264,6 +265,11 @@ TEST_F(Workflow, NearAKneeTheKvCapacityHasABand) {
   nlohmann::json rest = made;
   rest.erase("kv_capacity_band");
   EXPECT_EQ(rest, without);
+  // Formats that do not show the band do not pay for it.
+  for (const std::string& format : run_formats())
+    EXPECT_EQ(shows_kv_band(format),
+              format == "table" || format == "json" || format == "markdown" || format == "html")
+        << format;
 }
 
 }  // namespace

@@ -12,14 +12,27 @@
 #include "base/rng.h"
 #include "tests/closed_form/queue_model.h"
 #include "tools/results/statistics.h"
-#include "tools/study/parallel.h"
-#include "tools/study/replicate.h"
+#include "tools/study/experiment/replicate.h"
+#include "tools/study/experiment/threads.h"
 
-namespace routesim::sim {
+namespace routesim::tools {
 namespace {
 
-using testing::md1_plan;
-using testing::md1_ttft_s;
+using sim::Direction;
+using sim::Estimate;
+using sim::estimate;
+using sim::independent_difference;
+using sim::Interval;
+using sim::kConfidence;
+using sim::paired_difference;
+using sim::paired_ratio;
+using sim::quantile_ranks;
+using sim::RankInterval;
+using sim::RunPlan;
+using sim::verdict;
+using sim::Verdict;
+using sim::testing::md1_plan;
+using sim::testing::md1_ttft_s;
 
 constexpr std::size_t kExperiments = 1000;
 
@@ -32,8 +45,6 @@ void expect_coverage(std::size_t held, const std::string& what) {
   EXPECT_LE(held, 970U) << what;
 }
 
-double ttft_s(const RunResult& result) { return result.summary.time_to_first_token.mean(); }
-
 /// Long enough, and at a utilisation low enough, for the empty start (a theory of the steady state
 /// knows none) to be far smaller than an interval.
 constexpr double kLoad = 0.3;
@@ -42,21 +53,29 @@ RunPlan queue(double rho = kLoad) { return md1_plan(rho, 600); }
 /// The seeds of an experiment: no two experiments share one.
 std::uint64_t first_seed(std::size_t experiment) { return 1'000'000 + experiment * 1000; }
 
+/// Makes one run, and keeps its mean TTFT by its number.
+WatchedWork ttft_into(std::vector<double>& values, const RunPlan& plan, std::uint64_t seed,
+                      Experiment& experiment) {
+  return [&, seed](const Replication& r, Diagnostics& found) {
+    const auto result = experiment.run({.plan = plan, .seed = seed + r.number}, found);
+    values[r.number] = result.value().summary.time_to_first_token.mean();
+    return std::optional(values[r.number]);
+  };
+}
+
 std::vector<double> ttfts(const RunPlan& plan, std::size_t replications, std::uint64_t seed) {
   std::vector<double> values(replications);
+  ExperimentProgress progress;
   Diagnostics diagnostics;
-  const std::array<const RunPlan*, 1> plans = {&plan};
-  replicate(
-      plans, {.first = 0, .count = replications}, {.seed = seed},
-      [&](const Replication& r, RunResult&& result) { values[r.number] = ttft_s(result); },
-      diagnostics);
-  EXPECT_FALSE(diagnostics.has_errors());
+  Experiment experiment(1, progress, diagnostics);
+  replicate({}, {.first = 0, .count = replications}, ttft_into(values, plan, seed, experiment),
+            experiment);
   return values;
 }
 
 /// How many experiments hold, each with a seed of its own.
-template <class Experiment>
-std::size_t count_held(const Experiment& holds) {
+template <class Holds>
+std::size_t count_held(const Holds& holds) {
   std::vector<char> held(kExperiments);
   for_each_index(kExperiments, default_jobs(),
                  [&](std::size_t i) { held[i] = holds(first_seed(i)) ? 1 : 0; });
@@ -105,16 +124,15 @@ TEST(Coverage, EqualVariantsAreNotDistinguishable) {
 
 TEST(Coverage, OfTheStoppingRule) {
   const RunPlan plan = queue();
-  const std::array<const RunPlan*, 1> plans = {&plan};
   const StoppingRule rule{.relative_half_width = 0.008};
   std::vector<std::size_t> used(kExperiments);
   const std::size_t held = count_held([&](std::uint64_t seed) {
     std::vector<double> values(rule.limit);
+    ExperimentProgress progress;
     Diagnostics diagnostics;
-    const StoppedAt end = replicate_until(
-        plans, rule, ttft_s, {.seed = seed},
-        [&](const Replication& r, RunResult&& result) { values[r.number] = ttft_s(result); },
-        diagnostics);
+    Experiment experiment(1, progress, diagnostics);
+    const StoppedAt end =
+        replicate_until({}, rule, ttft_into(values, plan, seed, experiment), experiment);
     values.resize(end.replications);
     used[(seed - first_seed(0)) / 1000] = end.replications;
     return estimate(values).holds(md1_ttft_s(kLoad));
@@ -147,4 +165,4 @@ TEST(Coverage, OfAQuantileByRank) {
 }
 
 }  // namespace
-}  // namespace routesim::sim
+}  // namespace routesim::tools

@@ -1,18 +1,20 @@
-#include "tools/study/replicate.h"
+#include "tools/study/experiment/replicate.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 
 #include "tests/closed_form/queue_model.h"
 #include "tools/results/statistics.h"
 
-namespace routesim::sim {
+namespace routesim::tools {
 namespace {
 
-using testing::md1_plan;
+using sim::RunPlan;
+using sim::testing::md1_plan;
 
 struct Seen {
   std::uint64_t seed = 0;
@@ -22,141 +24,138 @@ struct Seen {
 };
 using Results = std::map<std::pair<std::size_t, std::size_t>, Seen>;
 
-/// Keeps what it is given, by plan and replication.
-class Collector {
+/// Plans with seeds from 1 on, and what their runs leave, by plan and replication.
+class Runs {
  public:
-  ReplicationSink sink() {
-    return [this](const Replication& r, RunResult&& result) {
-      const std::lock_guard lock(mutex_);
-      const bool is_new = results_
-                              .insert({{r.plan, r.number},
-                                       {result.seed, result.fingerprint,
-                                        result.summary.time_to_first_token.mean()}})
-                              .second;
-      EXPECT_TRUE(is_new) << "handed over twice";
-    };
+  explicit Runs(std::vector<const RunPlan*> plans, std::size_t jobs = 1)
+      : plans_(std::move(plans)), experiment_(jobs, progress_, diagnostics_) {}
+
+  /// One run; its mean TTFT.
+  std::optional<double> run(const Replication& r, Diagnostics& found) {
+    const auto result =
+        experiment_.run({.plan = *plans_[r.plan], .seed = 1 + r.number, .check = true}, found);
+    if (!result) return std::nullopt;
+    const std::lock_guard lock(mutex_);
+    const double ttft_s = result->summary.time_to_first_token.mean();
+    const bool is_new =
+        results_.insert({{r.plan, r.number}, {result->seed, result->fingerprint, ttft_s}}).second;
+    EXPECT_TRUE(is_new) << "run twice";
+    if (results_.size() == stop_after_) progress_.run.stop = true;
+    return ttft_s;
   }
+
+  void replicate(const ReplicationRange& range) {
+    tools::replicate({.plans = plans_.size()}, range, work(), experiment_);
+  }
+
+  StoppedAt replicate_until(const StoppingRule& rule) {
+    return tools::replicate_until({.plans = plans_.size()}, rule, work(), experiment_);
+  }
+
+  void stop_after(std::size_t runs) { stop_after_ = runs; }
+  Experiment& experiment() { return experiment_; }
+  const Diagnostics& diagnostics() const { return diagnostics_; }
   const Results& results() const { return results_; }
 
  private:
+  WatchedWork work() {
+    return [this](const Replication& r, Diagnostics& found) { return run(r, found); };
+  }
+
+  std::vector<const RunPlan*> plans_;
+  ExperimentProgress progress_;
+  Diagnostics diagnostics_;
+  Experiment experiment_;
   std::mutex mutex_;
   Results results_;
+  std::size_t stop_after_ = 0;
 };
-
-double ttft(const RunResult& result) { return result.summary.time_to_first_token.mean(); }
 
 TEST(Replicate, GivesTheSameResultsForAnyNumberOfThreads) {
   const RunPlan slow = md1_plan(0.8, 300);
   const RunPlan quick = md1_plan(0.4, 300);
-  const std::array<const RunPlan*, 2> plans = {&slow, &quick};
   Results expected;
   for (const std::size_t jobs : {1U, 2U, 5U}) {
-    Collector collector;
-    Diagnostics diagnostics;
-    replicate(plans, {.first = 2, .count = 4}, {.seed = 7, .jobs = jobs, .check = true},
-              collector.sink(), diagnostics);
-    EXPECT_TRUE(diagnostics.items().empty());
-    ASSERT_EQ(collector.results().size(), 8U);
-    EXPECT_EQ(collector.results().begin()->second.seed, 9U) << "replication 2 of seed 7";
-    if (expected.empty()) expected = collector.results();
-    EXPECT_EQ(collector.results(), expected) << jobs;
+    Runs runs({&slow, &quick}, jobs);
+    runs.replicate({.first = 2, .count = 4});
+    EXPECT_TRUE(runs.diagnostics().items().empty());
+    ASSERT_EQ(runs.results().size(), 8U);
+    EXPECT_EQ(runs.results().begin()->second.seed, 3U) << "replication 2 of seed 1";
+    if (expected.empty()) expected = runs.results();
+    EXPECT_EQ(runs.results(), expected) << jobs;
   }
   EXPECT_NE(expected.at({0, 2}).fingerprint, expected.at({0, 3}).fingerprint);
 }
 
-TEST(Replicate, AStoppedExperimentHandsOverNothingPartial) {
+TEST(Replicate, AStoppedExperimentBeginsNoRun) {
   const RunPlan plan = md1_plan(0.5, 1000);
-  const std::array<const RunPlan*, 1> plans = {&plan};
-  Progress progress;
-  Diagnostics diagnostics;
-  std::size_t handed = 0;
-  replicate(
-      plans, {.first = 0, .count = 50}, {.progress = &progress},
-      [&](const Replication&, RunResult&& result) {
-        EXPECT_EQ(result.summary.requests, 1000);
-        if (++handed == 3) progress.stop = true;
-      },
-      diagnostics);
-  EXPECT_EQ(handed, 3U);
+  Runs runs({&plan});
+  runs.stop_after(3);
+  EXPECT_THROW(runs.replicate({.first = 0, .count = 50}), Stopped);
+  EXPECT_EQ(runs.results().size(), 3U);
 }
 
-/// Follow-ups see the result of replication 0 of their plan, and first_in_order keeps the first
-/// runs of the plans apart.
-TEST(Replicate, FollowUpsAndOrderedFirstRunsKeepTheirOrder) {
-  const RunPlan plan = md1_plan(0.5, 200);
-  const std::array<const RunPlan*, 3> plans = {&plan, &plan, &plan};
+TEST(Replicate, FirstRunsKeepTheirOrderWhenAsked) {
   for (const std::size_t jobs : {1U, 2U, 4U}) {
+    Runs runs({}, jobs);
     std::mutex mutex;
     std::vector<std::size_t> firsts;
-    std::vector<std::size_t> follow_ups;
-    ReplicationOptions options{.jobs = jobs, .first_in_order = true, .follow_ups = 2};
-    options.follow = [&](std::size_t p, std::size_t i, Diagnostics&) {
-      const std::lock_guard lock(mutex);
-      EXPECT_GT(firsts.size(), p) << "a follow-up needs the result of its plan";
-      follow_ups.push_back(2 * p + i);
-    };
-    Diagnostics diagnostics;
+    std::size_t all = 0;
     replicate(
-        plans, {.first = 0, .count = 3}, options,
-        [&](const Replication& r, RunResult&&) {
+        {.plans = 3, .first_in_order = true}, {.first = 0, .count = 3},
+        [&](const Replication& r, Diagnostics&) {
           const std::lock_guard lock(mutex);
+          ++all;
           if (r.number == 0) firsts.push_back(r.plan);
         },
-        diagnostics);
+        runs.experiment());
     EXPECT_EQ(firsts, (std::vector<std::size_t>{0, 1, 2}));
-    std::sort(follow_ups.begin(), follow_ups.end());
-    EXPECT_EQ(follow_ups, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(all, 9U);
   }
 }
 
-TEST(Replicate, HandsOverAPartialFirstRunWhenAsked) {
-  const RunPlan plan = md1_plan(0.5, 1000);
-  const std::array<const RunPlan*, 2> plans = {&plan, &plan};
-  Progress progress;
-  Diagnostics diagnostics;
-  ReplicationOptions options{.progress = &progress, .partial_first = true};
-  std::vector<std::size_t> handed;
-  class Stopper final : public RunWatcher, public Observer {
-   public:
-    explicit Stopper(Progress& progress) : progress_(progress) {}
-    std::vector<Observer*> observers() override { return {this}; }
-    void complete(RunResult&) override {}
-    void on_done(const RequestRecord&) override { progress_.stop = true; }
+/// Ends the experiment with the first request.
+class Stopper final : public sim::Observer {
+ public:
+  explicit Stopper(ExperimentProgress& progress) : progress_(progress) {}
+  void on_done(const sim::RequestRecord&) override { progress_.run.stop = true; }
 
-   private:
-    Progress& progress_;
-  };
-  options.watch = [&](const Replication&) { return std::make_unique<Stopper>(progress); };
-  replicate(
-      plans, {.first = 0, .count = 2}, options,
-      [&](const Replication& r, RunResult&& result) {
-        EXPECT_LT(result.summary.requests, 1000);
-        handed.push_back(r.plan);
-      },
-      diagnostics);
-  EXPECT_EQ(handed, (std::vector<std::size_t>{0})) << "the second plan does not begin";
+ private:
+  ExperimentProgress& progress_;
+};
+
+TEST(Experiment, HandsOverAPartialRunOnlyWhenAsked) {
+  const RunPlan plan = md1_plan(0.5, 1000);
+  for (const bool partial : {false, true}) {
+    Runs runs({});
+    Stopper stopper(runs.experiment().progress());
+    Diagnostics found;
+    const auto result =
+        runs.experiment().run({.plan = plan, .partial = partial, .observers = {&stopper}}, found);
+    ASSERT_EQ(result.has_value(), partial);
+    if (partial) {
+      EXPECT_LT(result->summary.requests, 1000);
+    }
+  }
 }
 
-TEST(Replicate, ReportsTheErrorsOfTheFirstRunThatHasAny) {
+TEST(Experiment, ReportsTheErrorsOfTheLowestRunThatHasAny) {
   RunPlan plan = md1_plan(0.5, 10);
   const auto make = plan.make_load;
   plan.make_load = [make](std::uint64_t seed, Diagnostics& d) {
     if (seed >= 3) d.error({}, "workload", "cannot draw seed " + std::to_string(seed));
     return make(seed, d);
   };
-  const std::array<const RunPlan*, 1> plans = {&plan};
   for (const std::size_t jobs : {1U, 4U}) {
-    Diagnostics diagnostics;
-    Collector collector;
-    replicate(plans, {.first = 0, .count = 6}, {.seed = 1, .jobs = jobs, .check = true},
-              collector.sink(), diagnostics);
-    ASSERT_EQ(diagnostics.items().size(), 1U);
-    EXPECT_EQ(diagnostics.items().front().message, "cannot draw seed 3");
+    Runs runs({&plan}, jobs);
+    EXPECT_THROW(runs.replicate({.first = 0, .count = 6}), Stopped);
+    ASSERT_EQ(runs.diagnostics().items().size(), 1U);
+    EXPECT_EQ(runs.diagnostics().items().front().message, "cannot draw seed 3");
   }
 }
 
 /// A load that breaks an invariant of the simulation when its seed is 3.
-TEST(Replicate, NamesTheVariantAndTheSeedThatBreaks) {
+TEST(Experiment, NamesTheVariantAndTheSeedThatBreaks) {
   RunPlan plan = md1_plan(0.5, 10);
   plan.scenario.variant = "fragile";
   const auto make = plan.make_load;
@@ -180,13 +179,10 @@ TEST(Replicate, NamesTheVariantAndTheSeedThatBreaks) {
     if (seed == 3) load = std::make_unique<Breaking>(std::move(load));
     return load;
   };
-  const std::array<const RunPlan*, 1> plans = {&plan};
-  Diagnostics diagnostics;
-  Collector collector;
+  Runs runs({&plan}, 3);
   std::string what;
   try {
-    replicate(plans, {.first = 0, .count = 6}, {.seed = 1, .jobs = 3}, collector.sink(),
-              diagnostics);
+    runs.replicate({.first = 0, .count = 6});
   } catch (const InternalError& e) {
     what = e.what();
   }
@@ -211,20 +207,17 @@ TEST(StoppingRule, WantsTheHalfWidthRelativeToTheMean) {
 
 TEST(ReplicateUntil, StopsAtTheFirstLookThatIsPreciseWhateverTheThreads) {
   const RunPlan plan = md1_plan(0.6, 200);
-  const std::array<const RunPlan*, 1> plans = {&plan};
   const StoppingRule rule{.relative_half_width = 0.03};
   std::size_t expected = 0;
   for (const std::size_t jobs : {1U, 2U, 3U}) {
-    Collector collector;
-    Diagnostics diagnostics;
-    const StoppedAt end = replicate_until(plans, rule, ttft, {.jobs = jobs, .check = true},
-                                          collector.sink(), diagnostics);
+    Runs runs({&plan}, jobs);
+    const StoppedAt end = runs.replicate_until(rule);
     EXPECT_EQ(end.reason, StopReason::kPrecise);
-    EXPECT_EQ(collector.results().size(), end.replications);
+    EXPECT_EQ(runs.results().size(), end.replications);
     if (expected == 0) expected = end.replications;
     EXPECT_EQ(end.replications, expected);
     std::vector<double> values;
-    for (const auto& [key, seen] : collector.results()) values.push_back(seen.ttft_s);
+    for (const auto& [key, seen] : runs.results()) values.push_back(seen.ttft_s);
     EXPECT_TRUE(is_precise(rule, values));
     values.resize(end.replications - rule.batch);
     EXPECT_TRUE(values.size() < rule.first_look || !is_precise(rule, values));
@@ -234,17 +227,15 @@ TEST(ReplicateUntil, StopsAtTheFirstLookThatIsPreciseWhateverTheThreads) {
 
 TEST(ReplicateUntil, SaysWhyItGaveUp) {
   const RunPlan plan = md1_plan(0.8, 50);
-  const std::array<const RunPlan*, 1> plans = {&plan};
-  const ReplicationSink ignore = [](const Replication&, RunResult&&) {};
-  Diagnostics diagnostics;
-  const StoppedAt limit = replicate_until(plans, {.relative_half_width = 1e-6, .limit = 12}, ttft,
-                                          {}, ignore, diagnostics);
+  Runs runs({&plan});
+  const StoppedAt limit = runs.replicate_until({.relative_half_width = 1e-6, .limit = 12});
   EXPECT_EQ(limit.reason, StopReason::kLimit);
   EXPECT_EQ(limit.replications, 12U);
   const StoppedAt empty = replicate_until(
-      plans, {}, [](const RunResult&) { return std::optional<double>(); }, {}, ignore, diagnostics);
+      {}, {}, [](const Replication&, Diagnostics&) { return std::optional<double>(); },
+      runs.experiment());
   EXPECT_EQ(empty.reason, StopReason::kNoData);
 }
 
 }  // namespace
-}  // namespace routesim::sim
+}  // namespace routesim::tools

@@ -175,16 +175,33 @@ class ScenarioFits : public Calibrate {
 
   /// Takes what the inputs give now as what was published.
   void publish(std::vector<ValidationInput>& inputs) {
-    sim::Progress progress;
-    const auto truth = run_validation(inputs, effort_, silent_, progress, d_);
+    ExperimentProgress progress;
+    Experiment experiment(1, progress, d_);
+    const auto truth = run_validation(inputs, 1, silent_, experiment);
     ASSERT_EQ(truth.size(), inputs.size());
     for (std::size_t s = 0; s < inputs.size(); ++s)
       for (std::size_t i = 0; i < 3; ++i)
         inputs[s].variants[0].table.rows[i].value = truth[s].cells[i].mean();
   }
 
+  /// A fit with errors of its own in `d`; nothing useful then.
+  ScenarioFit fit(const std::vector<ValidationInput>& inputs, const ScenarioFitRequest& request,
+                  Diagnostics& d) {
+    ExperimentProgress progress;
+    Diagnostics found;
+    Experiment experiment(1, progress, found);
+    ScenarioFit result;
+    try {
+      result = fit_scenarios(inputs, request, silent_, experiment);
+    } catch (const Stopped&) {
+      EXPECT_TRUE(found.has_errors());
+    }
+    append(d, found);
+    return result;
+  }
+
   ScenarioFitRequest request(std::vector<FreeNumber> free) const {
-    return {.free = std::move(free), .tolerances = {}, .effort = effort_, .reload = {}};
+    return {.free = std::move(free), .tolerances = {}, .seeds = 1, .reload = {}};
   }
 
   std::vector<ValidationInput> load(const std::vector<std::string>& paths,
@@ -195,7 +212,6 @@ class ScenarioFits : public Calibrate {
     return inputs;
   }
 
-  ValidationEffort effort_{.seeds = 1, .jobs = 1};
   std::function<void(const std::string&)> silent_ = [](const std::string&) {};
   Diagnostics d_;
 };
@@ -206,19 +222,19 @@ TEST_F(ScenarioFits, FindTheCurveBehindTheNumbers) {
   use(inputs, 13);
   publish(inputs);
   use(inputs, 20);
-  const ScenarioFit fit = fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
+  const ScenarioFit fitted = fit(inputs, request({{.name = "step_ms"}}), d_);
   EXPECT_EQ(messages_of(d_), "");
-  EXPECT_EQ(fit.cells, 2U) << "an extreme is not fitted to";
-  EXPECT_NEAR(fit.curve.parameters.step_ms, 13, 0.13);
-  EXPECT_EQ(fit.curve.parameters.prefill_us_per_token, 40);
-  EXPECT_TRUE(fit.sets.empty());
-  EXPECT_GT(std::abs(fit.before.at(0).errors.at(0).mape), 20);
-  EXPECT_LT(std::abs(fit.after.at(0).errors.at(0).mape), 1);
-  EXPECT_NE(scenario_fit_text(fit).find("residuals, %: mean absolute 0."), std::string::npos)
-      << scenario_fit_text(fit);
-  (void)fit_scenarios(inputs, request({{.name = "steps_ms"}}), silent_, d_);
-  (void)fit_scenarios(inputs, request({{.name = "step_ms", .low = 30, .high = 40}}), silent_, d_);
-  (void)fit_scenarios(inputs, request({{.name = "watermark"}}), silent_, d_);
+  EXPECT_EQ(fitted.cells, 2U) << "an extreme is not fitted to";
+  EXPECT_NEAR(fitted.curve.parameters.step_ms, 13, 0.13);
+  EXPECT_EQ(fitted.curve.parameters.prefill_us_per_token, 40);
+  EXPECT_TRUE(fitted.sets.empty());
+  EXPECT_GT(std::abs(fitted.before.at(0).errors.at(0).mape), 20);
+  EXPECT_LT(std::abs(fitted.after.at(0).errors.at(0).mape), 1);
+  EXPECT_NE(scenario_fit_text(fitted).find("residuals, %: mean absolute 0."), std::string::npos)
+      << scenario_fit_text(fitted);
+  (void)fit(inputs, request({{.name = "steps_ms"}}), d_);
+  (void)fit(inputs, request({{.name = "step_ms", .low = 30, .high = 40}}), d_);
+  (void)fit(inputs, request({{.name = "watermark"}}), d_);
   EXPECT_EQ(d_.items().size(), 3U) << messages_of(d_);
 }
 
@@ -238,7 +254,7 @@ TEST_F(ScenarioFits, WeighExperimentsByTheirTolerances) {
     r.tolerances.push_back({.scope = experiment, .metric = "ttft", .percent = percent});
     r.tolerances.push_back({.scope = experiment, .metric = "tpot", .percent = percent});
     r.explore = 8;
-    return fit_scenarios(inputs, r, silent_, d_).curve.parameters.step_ms;
+    return fit(inputs, r, d_).curve.parameters.step_ms;
   };
   EXPECT_NEAR(fitted("t", 1000), 13, 0.3);
   EXPECT_NEAR(fitted("s", 1000), 20, 0.3);
@@ -267,15 +283,15 @@ TEST_F(ScenarioFits, FindTheBlocksBehindTheNumbers) {
     again[0].variants[0].table = truth[0].variants[0].table;
     return again;
   };
-  const ScenarioFit fit = fit_scenarios(inputs, r, silent_, d_);
+  const ScenarioFit fitted = fit(inputs, r, d_);
   EXPECT_FALSE(d_.has_errors()) << messages_of(d_);
-  ASSERT_EQ(fit.sets.size(), 1U);
+  ASSERT_EQ(fitted.sets.size(), 1U);
   const std::string key = "cluster.pools[a].engine.num_gpu_blocks=";
-  ASSERT_EQ(fit.sets[0].substr(0, key.size()), key);
-  EXPECT_NEAR(std::stod(fit.sets[0].substr(key.size())), 150, 12);
-  EXPECT_GT(fit.before.at(0).errors.at(1).mape, 5);
-  EXPECT_LT(fit.after.at(0).errors.at(1).mape, 2);
-  EXPECT_NE(scenario_fit_text(fit).find("  --set " + fit.sets[0]), std::string::npos);
+  ASSERT_EQ(fitted.sets[0].substr(0, key.size()), key);
+  EXPECT_NEAR(std::stod(fitted.sets[0].substr(key.size())), 150, 12);
+  EXPECT_GT(fitted.before.at(0).errors.at(1).mape, 5);
+  EXPECT_LT(fitted.after.at(0).errors.at(1).mape, 2);
+  EXPECT_NE(scenario_fit_text(fitted).find("  --set " + fitted.sets[0]), std::string::npos);
   // Whole paths work, too; a duration is in seconds.
   EXPECT_EQ(
       FreeNumbers({{.name = "cluster.frontend_latency", .low = 0.001, .high = 1}}, {}, inputs, d_)
@@ -287,7 +303,7 @@ TEST_F(ScenarioFits, FindTheBlocksBehindTheNumbers) {
 TEST_F(ScenarioFits, WantOneCurveForAllServers) {
   const auto inputs = load({scenario("s", 20), scenario("t", 20, "Qwen3-8B")}, {});
   ASSERT_EQ(messages_of(d_), "");
-  (void)fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
+  (void)fit(inputs, request({{.name = "step_ms"}}), d_);
   ASSERT_EQ(d_.items().size(), 1U);
   EXPECT_NE(messages_of(d_).find("pool a of t, "), std::string::npos) << messages_of(d_);
   EXPECT_NE(messages_of(d_).find("uses another cost curve (roofline, unfitted: Qwen3-8B"),
@@ -297,7 +313,7 @@ TEST_F(ScenarioFits, WantOneCurveForAllServers) {
   different[1].variants[0].plan.pools[0].latency = std::make_shared<models::CostCurve>(
       models::CostCurveParameters{.step_ms = 5}, models::FittedRange{}, "another");
   Diagnostics two;
-  (void)fit_scenarios(different, request({{.name = "step_ms"}}), silent_, two);
+  (void)fit(different, request({{.name = "step_ms"}}), two);
   EXPECT_NE(messages_of(two).find("uses another cost curve (another) than pool a of s"),
             std::string::npos)
       << messages_of(two);
@@ -311,12 +327,12 @@ TEST_F(ScenarioFits, StartFromTheRooflineWhereNothingWasFitted) {
   publish(inputs);
   inputs[0].variants[0].plan.pools[0].latency = roofline;
   const auto free = request({{.name = "step_ms", .low = 1, .high = 30}});
-  const ScenarioFit fit = fit_scenarios(inputs, free, silent_, d_);
+  const ScenarioFit fitted = fit(inputs, free, d_);
   EXPECT_EQ(messages_of(d_), "");
-  EXPECT_EQ(fit.curve.model, "Qwen3-8B");
-  EXPECT_GT(fit.curve.parameters.step_ms, 10);
-  EXPECT_GT(fit.curve.parameters.context_us_per_ktok, 0) << "the rest is the roofline's";
-  EXPECT_LT(std::abs(fit.after.at(0).errors.at(0).mape), fit.before.at(0).errors.at(0).mape);
+  EXPECT_EQ(fitted.curve.model, "Qwen3-8B");
+  EXPECT_GT(fitted.curve.parameters.step_ms, 10);
+  EXPECT_GT(fitted.curve.parameters.context_us_per_ktok, 0) << "the rest is the roofline's";
+  EXPECT_LT(std::abs(fitted.after.at(0).errors.at(0).mape), fitted.before.at(0).errors.at(0).mape);
 }
 
 TEST_F(ScenarioFits, AreACommandThatNamesItsTolerancesAndRanges) {

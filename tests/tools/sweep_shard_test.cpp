@@ -10,7 +10,8 @@
 
 #include "base/config_node.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/study/sweep/sweep_journal.h"
+#include "tools/study/experiment/journal.h"
+#include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {

@@ -402,9 +402,9 @@ TEST_F(TuneFile, LargeRunsGetFewerByDefault) {
                                                   "max_num_seqs\", values: [64]}\n")},
                   diagnostics);
     EXPECT_FALSE(diagnostics.has_errors());
-    TuneProgress progress;
-    TuneRunner runner(space, 1, progress, diagnostics);
-    return budget_of(space, runner);
+    ExperimentProgress progress;
+    Experiment experiment(1, progress, diagnostics);
+    return budget_of(space, experiment);
   };
   EXPECT_EQ(budget(""), 1000U);
   EXPECT_EQ(budget("budget: 70\n"), 70U);

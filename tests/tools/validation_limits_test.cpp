@@ -41,9 +41,10 @@ std::vector<ValidationInput> load(const fs::path& folder) {
 std::vector<ScenarioValidation> simulate(const std::vector<ValidationInput>& inputs,
                                          std::size_t seeds) {
   Diagnostics d;
-  sim::Progress progress;
+  ExperimentProgress progress;
+  Experiment experiment(2, progress, d);
   const auto silent = [](const std::string&) {};
-  auto all = run_validation(inputs, {.seeds = seeds, .jobs = 2}, silent, progress, d);
+  auto all = run_validation(inputs, seeds, silent, experiment);
   EXPECT_FALSE(d.has_errors()) << messages_of(d);
   return all;
 }

@@ -184,8 +184,7 @@ std::string scenario_command(const Options& options) {
 ScenarioFitRequest read_fit_request(Options& options) {
   constexpr IntRange kPositive{1, 1'000'000'000};
   ScenarioFitRequest request;
-  request.effort = {.seeds = static_cast<std::size_t>(options.whole("seeds", kPositive, 3)),
-                    .jobs = options.jobs()};
+  request.seeds = static_cast<std::size_t>(options.whole("seeds", kPositive, 3));
   request.max_evaluations = static_cast<int>(options.whole("evaluations", kPositive, 60));
   request.explore = static_cast<int>(options.whole("explore", kPositive, 0));
   for (const std::string& text : options.all("free"))
@@ -199,6 +198,7 @@ ScenarioFitRequest read_fit_request(Options& options) {
 
 ExitCode calibrate_scenarios(Options& options, Console& console) {
   ScenarioFitRequest request = read_fit_request(options);
+  const std::size_t jobs = options.jobs();
   if (!options.ok()) return refuse(options, console);
   const auto load = [&options](const std::vector<std::string>& more, Diagnostics& diagnostics) {
     std::vector<std::string> sets = options.all("set");
@@ -216,13 +216,19 @@ ExitCode calibrate_scenarios(Options& options, Console& console) {
   if (!check_outputs(std::span(&out, 1), files, console)) return ExitCode::kInvalid;
   Diagnostics diagnostics;
   const std::vector<ValidationInput> inputs = load({}, diagnostics);
+  ExperimentProgress progress;
+  Experiment experiment(jobs, progress, diagnostics);
   ScenarioFit fit;
-  if (!diagnostics.has_errors())
+  try {
+    experiment.throw_if_stopped();
     fit = fit_scenarios(
         inputs, request, [&console](const std::string& line) { console.complain(line); },
-        diagnostics);
+        experiment);
+  } catch (const Stopped&) {
+    console.complain(tidy(diagnostics));
+    return ExitCode::kInvalid;
+  }
   console.complain(tidy(diagnostics));
-  if (diagnostics.has_errors()) return ExitCode::kInvalid;
   fit.curve.provenance = "fit of the simulation to " + std::to_string(fit.cells) +
                          " published numbers, by: " + scenario_command(options);
   for (const std::string& set : fit.sets) fit.curve.provenance += "; with " + set;

@@ -34,7 +34,7 @@ PlanSettings read_plan_settings(Options& options) {
 }
 
 /// `step 1 of 6, smallest fleets: 5 of 12 found; 34 fleets, 96 runs, 4.1 s`.
-std::string progress_line(const PlanProgress& progress, double elapsed_s) {
+std::string plan_line(const ExperimentProgress& progress, double elapsed_s) {
   const std::size_t step = progress.step;
   const std::size_t questions = progress.questions;
   std::string text =
@@ -42,24 +42,8 @@ std::string progress_line(const PlanProgress& progress, double elapsed_s) {
   if (questions > 0)
     text +=
         fmt::format(": {} of {} found", std::min(progress.answered.load(), questions), questions);
-  return text + fmt::format("; {} fleets, {} runs, {:.1f} s", progress.fleets.load(),
+  return text + fmt::format("; {} fleets, {} runs, {:.1f} s", progress.candidates.load(),
                             progress.runs.load(), elapsed_s);
-}
-
-/// Nothing when the search was interrupted or a run had errors.
-std::optional<PlanResult> search(const PlanSpace& space, const PlanSettings& settings,
-                                 Diagnostics& diagnostics, Console& console) {
-  PlanProgress progress;
-  const InterruptGuard guard(progress.run.stop);
-  const ProgressDisplay display(
-      [&progress](double elapsed_s) { return progress_line(progress, elapsed_s); },
-      settings.progress, console);
-  FleetEvaluator evaluator(space, settings.jobs, progress, diagnostics);
-  try {
-    return search_plan(space, evaluator);
-  } catch (const PlanStopped&) {
-    return std::nullopt;
-  }
 }
 
 std::vector<std::string> input_files(const PlanSpace& space) {
@@ -83,22 +67,22 @@ ExitCode run_plan(Options& options, Console& console) {
   if (!valid || !check_outputs(settings.outputs, input_files(space), console))
     return ExitCode::kInvalid;
 
-  Diagnostics late;
-  const std::optional<PlanResult> result = search(space, settings, late, console);
-  if (late.has_errors()) {
-    console.complain(tidy(late));
-    return ExitCode::kInvalid;
-  }
-  if (!result) {
-    console.complain("routesim: interrupted, no plan was made\n");
-    return ExitCode::kInterrupted;
-  }
+  PlanResult result;
+  const StudyRun how{.jobs = settings.jobs,
+                     .progress = settings.progress,
+                     .line = &plan_line,
+                     .interrupted = interrupted_with("no plan was made")};
+  if (const auto code = conduct(how, console, [&](Experiment& experiment) {
+        FleetEvaluator evaluator(space, experiment);
+        result = search_plan(space, evaluator);
+      }))
+    return *code;
   const auto render = [&](const std::string& format) {
-    if (format == "html") return page_of(render_plan_json(space, *result));
-    return format == "json" ? render_plan_json(space, *result) : render_plan_text(space, *result);
+    if (format == "html") return page_of(render_plan_json(space, result));
+    return format == "json" ? render_plan_json(space, result) : render_plan_text(space, result);
   };
   if (!write_outputs(settings.outputs, render, console)) return ExitCode::kInvalid;
-  return result->plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
+  return result.plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "tools/results/output_file.h"
 #include "tools/study/compare/comparison_record.h"
 #include "tools/study/report/read_results.h"
-#include "tools/study/sweep/sweep_row.h"
+#include "tools/study/sweep/sweep_merge.h"
 
 namespace routesim::tools {
 

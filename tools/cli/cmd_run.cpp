@@ -57,7 +57,7 @@ std::optional<UntilRule> read_until(Options& options, std::size_t replications) 
 }
 
 ExperimentOptions read_experiment(const RunSettings& settings, Options& options) {
-  const std::size_t fallback = options.has("until") ? sim::StoppingRule{}.limit : 1;
+  const std::size_t fallback = options.has("until") ? StoppingRule{}.limit : 1;
   ExperimentOptions experiment{
       .replications = static_cast<std::size_t>(
           options.whole("replications", IntRange{1, 100'000}, static_cast<std::int64_t>(fallback))),
@@ -66,7 +66,8 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
           options.duration("series", {.min = Duration::microseconds(1), .max = Duration::max()}),
       .trace = settings.wants(RunNeeds::kTrace),
       .check = options.has("check"),
-      .kv_band = !options.has("no-kv-band"),
+      .kv_band = !options.has("no-kv-band") &&
+                 std::ranges::any_of(settings.outputs, shows_kv_band, &Output::format),
       .quiet = options.has("quiet"),
       .progress = progress_mode(options)};
   experiment.until = read_until(options, experiment.replications);
@@ -258,11 +259,7 @@ ExitCode run(Options& options, Console& console) {
     records.emplace(*file, *record_format(settings.records));
     settings.experiment.records = &*records;
   }
-  {
-    sim::Progress progress;
-    const InterruptGuard guard(progress.stop);
-    run_experiment(planned, settings.experiment, progress, late, console, outcome);
-  }
+  run_variants(planned, settings.experiment, console, late, outcome);
   if (records && outcome.interrupted) records->mark_partial();
   if (late.has_errors()) {
     console.complain(tidy(late));
@@ -280,56 +277,57 @@ ExitCode run(Options& options, Console& console) {
 }  // namespace
 
 Command run_command() {
-  return {
-      .name = "run",
-      .summary = "Simulate a scenario's variants and print what they achieve.",
-      .positional = {.name = "SCENARIO", .min = 1, .max = 1, .ships = true},
-      .options =
-          {variant_option("Run only this variant."),
-           set_option("Override a value: cluster.pools[0].replicas=4."),
-           allow_library_option(),
-           scan_options()[0],
-           scan_options()[1],
-           seed_option("Seed of the workload and of every random draw."),
-           {.name = "output,o",
-            .value_name = "FORMAT[=PATH]",
-            .help = run_formats_help(),
-            .repeatable = true,
-            .choices = run_formats()},
-           {"series", "INTERVAL",
-            "Sample every server over time for json, from every INTERVAL (100ms) on; the "
-            "grid is coarsened to stay below 600 points.",
-            false, "100ms"},
-           {"goodput", "NAME:BOUND",
-            "Count requests that meet this goal and the others: ttft:500ms.", true},
-           {"records", "PATH",
-            "One line per request, in the order they end: PATH ends in .csv or .jsonl."},
-           {"replications", "N",
-            "Runs per variant, with seeds from --seed on: means with 95 % intervals and "
-            "paired differences."},
-           {"until", "METRIC+-X%",
-            "Go on until the interval of this metric of every variant is as narrow: "
-            "ttft_ms.mean+-2%. --replications is the limit (200)."},
-           jobs_option(),
-           {"no-kv-band", "",
-            "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks."},
-           {"regret", "",
-            "Price every decision by what an omniscient router knows: the mean regret in "
-            "client-seconds. On where a variant is omniscient."},
-           {"check", "", "Verify the simulator's invariants during the run."},
-           progress_option(),
-           color_option(),
-           {"quiet,q", "", "No progress, timing or warnings on standard error."}},
-      .examples =
-          {{"routesim run question.yaml",
-            "Every variant under the same requests, and which one wins."},
-           {"routesim run question.yaml --rate 0.5x,1x,2x",
-            "The same at other rates, with the knee of each variant."},
-           {"routesim run question.yaml --variant prefix-aware --replicas 2,3,4",
-            "How many servers one policy needs."},
-           {"routesim run question.yaml --replications 5 -o html=page.html -o json=result.json",
-            "Five seeds with 95 % intervals, as a page and as a result file."}},
-      .run = &run};
+  return {.name = "run",
+          .summary = "Simulate a scenario's variants and print what they achieve.",
+          .positional = {.name = "SCENARIO", .min = 1, .max = 1, .ships = true},
+          .options =
+              {variant_option("Run only this variant."),
+               set_option("Override a value: cluster.pools[0].replicas=4."),
+               allow_library_option(),
+               scan_options()[0],
+               scan_options()[1],
+               seed_option("Seed of the workload and of every random draw."),
+               {.name = "output,o",
+                .value_name = "FORMAT[=PATH]",
+                .help = run_formats_help(),
+                .repeatable = true,
+                .choices = run_formats()},
+               {"series", "INTERVAL",
+                "Sample every server over time for json, from every INTERVAL (100ms) on; the "
+                "grid is coarsened to stay below 600 points.",
+                false, "100ms"},
+               {"goodput", "NAME:BOUND",
+                "Count requests that meet this goal and the others: ttft:500ms.", true},
+               {"records", "PATH",
+                "One line per request, in the order they end: PATH ends in .csv or .jsonl."},
+               {"replications", "N",
+                "Runs per variant, with seeds from --seed on: means with 95 % intervals and "
+                "paired differences."},
+               {"until", "METRIC+-X%",
+                "Go on until the interval of this metric of every variant is as narrow: "
+                "ttft_ms.mean+-2%. --replications is the limit (200)."},
+               jobs_option(),
+               {"no-kv-band", "",
+                "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks. "
+                "Each run takes as long as the variant's own; table, json, markdown and html show "
+                "them, and no other format asks for them."},
+               {"regret", "",
+                "Price every decision by what an omniscient router knows: the mean regret in "
+                "client-seconds. On where a variant is omniscient."},
+               {"check", "", "Verify the simulator's invariants during the run."},
+               progress_option(),
+               color_option(),
+               {"quiet,q", "", "No progress, timing or warnings on standard error."}},
+          .examples =
+              {{"routesim run question.yaml",
+                "Every variant under the same requests, and which one wins."},
+               {"routesim run question.yaml --rate 0.5x,1x,2x",
+                "The same at other rates, with the knee of each variant."},
+               {"routesim run question.yaml --variant prefix-aware --replicas 2,3,4",
+                "How many servers one policy needs."},
+               {"routesim run question.yaml --replications 5 -o html=page.html -o json=result.json",
+                "Five seeds with 95 % intervals, as a page and as a result file."}},
+          .run = &run};
 }
 
 }  // namespace routesim::tools

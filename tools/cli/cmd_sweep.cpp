@@ -12,8 +12,9 @@
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
+#include "tools/study/experiment/journal.h"
 #include "tools/study/report/read_results.h"
-#include "tools/study/sweep/sweep_journal.h"
+#include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_row.h"
 #include "tools/study/sweep/sweep_run.h"
 #include "tools/study/sweep/sweep_shard.h"
@@ -78,13 +79,15 @@ SweepSettings read_sweep_settings(Options& options) {
 }
 
 /// `sweep 12 of 32 rows [=====>    ] 45 %, 1.2 s, 1.5 s left`.
-std::string progress_line(const SweepProgress& progress, double elapsed_s) {
+std::string sweep_line(const ExperimentProgress& progress, double elapsed_s) {
   constexpr std::size_t kWidth = 24;
-  const double share = progress.cost > 0 ? progress.cost_done.load() / progress.cost : 0;
+  const double cost = progress.cost;
+  const double share = cost > 0 ? progress.cost_done.load() / cost : 0;
   const auto filled = static_cast<std::size_t>(share * static_cast<double>(kWidth));
-  std::string text = fmt::format(
-      "{} of {} rows [{:<{}}] {:.0f} %, {:.1f} s", progress.rows_done.load(), progress.rows,
-      std::string(std::min(filled, kWidth), '='), kWidth, 100 * share, elapsed_s);
+  std::string text =
+      fmt::format("{} of {} rows [{:<{}}] {:.0f} %, {:.1f} s", progress.answered.load(),
+                  progress.questions.load(), std::string(std::min(filled, kWidth), '='), kWidth,
+                  100 * share, elapsed_s);
   if (share > 0) text += fmt::format(", {:.1f} s left", elapsed_s * (1 - share) / share);
   return text;
 }
@@ -106,13 +109,19 @@ class SweepCommand {
     }
     const std::vector<std::size_t> todo = missing_rows();
     say_start(todo.size());
-    SweepProgress progress;
-    const bool interrupted = compute(todo, progress, diagnostics);
-    if (diagnostics.has_errors()) {
-      console_.complain(tidy(diagnostics));
-      return ExitCode::kInvalid;
-    }
-    return interrupted ? say_interrupted(progress) : write_outputs();
+    const StudyRun how{
+        .jobs = settings_.request.jobs,
+        .progress = settings_.progress,
+        .line = &sweep_line,
+        .interrupted = [this](const ExperimentProgress& p) { return interrupted_text(p); }};
+    const RowSink sink = [this](std::size_t row, std::string tail) {
+      return store(row, std::move(tail));
+    };
+    if (const auto code = conduct(how, console_, [&](Experiment& experiment) {
+          run_rows(plan_, todo, sink, experiment);
+        }))
+      return *code;
+    return write_outputs();
   }
 
  private:
@@ -149,19 +158,6 @@ class SweepCommand {
     console_.complain(text + "\n");
   }
 
-  /// True when it was interrupted.
-  bool compute(const std::vector<std::size_t>& todo, SweepProgress& progress,
-               Diagnostics& diagnostics) {
-    const InterruptGuard guard(progress.run.stop);
-    const ProgressDisplay display([&progress](double s) { return progress_line(progress, s); },
-                                  settings_.progress, console_);
-    run_rows(
-        plan_, todo, settings_.request.jobs,
-        [this](std::size_t row, std::string tail) { return store(row, std::move(tail)); }, progress,
-        diagnostics);
-    return progress.run.stop;
-  }
-
   std::string store(std::size_t row, std::string tail) {
     if (journaled()) {
       const std::string error = journal_.append(plan_.rows[row].key, row_head(plan_, row), tail);
@@ -171,14 +167,13 @@ class SweepCommand {
     return {};
   }
 
-  ExitCode say_interrupted(const SweepProgress& progress) {
-    std::string text = fmt::format("routesim: interrupted after {} of {} rows",
-                                   progress.rows_done.load(), progress.rows);
-    if (journaled() && journal_.size() + progress.rows_done.load() > 0)
+  std::string interrupted_text(const ExperimentProgress& progress) const {
+    std::string text =
+        fmt::format(" after {} of {} rows", progress.answered.load(), progress.questions.load());
+    if (journaled() && journal_.size() > 0)
       text +=
           "; they are in " + printable(journal_.partial_path(), 200) + ", continue with --resume";
-    console_.complain(text + "\n");
-    return ExitCode::kInterrupted;
+    return text;
   }
 
   ExitCode write_outputs() {
@@ -206,7 +201,7 @@ class SweepCommand {
   const SweepPlan& plan_;
   const SweepSettings& settings_;
   Console& console_;
-  SweepJournal journal_;
+  Journal journal_;
   std::map<std::string, std::string> tails_;  ///< By key, in a sweep without a file.
 };
 

@@ -39,17 +39,19 @@ TuneSettings read_tune_settings(Options& options) {
           .quiet = options.has("quiet")};
 }
 
-std::string progress_line(const TuneProgress& progress, double elapsed_s) {
+/// Empty until the budget is known.
+std::string tune_line(const ExperimentProgress& progress, double elapsed_s) {
+  if (progress.planned == 0) return {};
   return fmt::format("{} of about {} runs, {} candidates in the race, {:.1f} s",
                      progress.runs.load(), progress.planned.load(), progress.candidates.load(),
                      elapsed_s);
 }
 
 /// The budget. Says what a tuning without one will spend.
-std::size_t choose_budget(const TuneSpace& space, TuneRunner& runner, bool quiet,
+std::size_t choose_budget(const TuneSpace& space, Experiment& experiment, bool quiet,
                           Console& console) {
   const auto start = std::chrono::steady_clock::now();
-  const std::size_t budget = budget_of(space, runner);
+  const std::size_t budget = budget_of(space, experiment);
   if (space.config.budget || quiet) return budget;
   const std::chrono::duration<double> one_run = std::chrono::steady_clock::now() - start;
   const std::size_t to_judge = least_judgement_runs(space);
@@ -58,8 +60,8 @@ std::size_t choose_budget(const TuneSpace& space, TuneRunner& runner, bool quiet
       "--budget and --fresh-seeds set them\n",
       budget, to_judge,
       std::ceil(one_run.count() * static_cast<double>(budget + to_judge) /
-                static_cast<double>(runner.jobs())),
-      runner.jobs()));
+                static_cast<double>(experiment.jobs())),
+      experiment.jobs()));
   return budget;
 }
 
@@ -112,27 +114,19 @@ ExitCode run_tune(Options& options, Console& console) {
   if (!valid || !settings.quiet) console.complain(diagnostics);
   if (!valid || !check_outputs(settings.outputs, space.inputs, console)) return ExitCode::kInvalid;
 
-  Diagnostics late;
-  TuneProgress progress;
-  TuneRunner runner(space, settings.jobs, progress, late);
-  try {
-    const InterruptGuard guard(progress.run.stop);
-    const std::size_t budget = choose_budget(space, runner, settings.quiet, console);
-    std::optional<ProgressDisplay> display(
-        std::in_place, [&progress](double elapsed_s) { return progress_line(progress, elapsed_s); },
-        settings.progress, console);
-    const TuneSearchResult search = search_tune(space, budget, runner);
-    const TuneJudgement judgement = judge_tune(space, search, runner);
-    display.reset();
-    return write_report({space, search, judgement}, settings, console);
-  } catch (const TuneStopped&) {
-    if (late.has_errors()) {
-      console.complain(tidy(late));
-      return ExitCode::kInvalid;
-    }
-    console.complain("routesim: interrupted, nothing was judged\n");
-    return ExitCode::kInterrupted;
-  }
+  TuneSearchResult search;
+  TuneJudgement judgement;
+  const StudyRun how{.jobs = settings.jobs,
+                     .progress = settings.progress,
+                     .line = &tune_line,
+                     .interrupted = interrupted_with("nothing was judged")};
+  if (const auto code = conduct(how, console, [&](Experiment& experiment) {
+        const std::size_t budget = choose_budget(space, experiment, settings.quiet, console);
+        search = search_tune(space, budget, experiment);
+        judgement = judge_tune(space, search, experiment);
+      }))
+    return *code;
+  return write_report({space, search, judgement}, settings, console);
 }
 
 }  // namespace

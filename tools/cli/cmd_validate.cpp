@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/shipped_files.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
@@ -26,7 +27,8 @@ struct ValidateSettings {
   std::vector<std::string> paths;
   std::vector<ErrorGate> gates = {};
   std::string limits;  ///< A file with a limit for every row; empty = none.
-  ValidationEffort effort;
+  std::size_t seeds = 5;
+  std::size_t jobs = 1;
   std::vector<Output> outputs;
   bool summary = false;
   bool trust = false;  ///< Errors by what the step times rest on, with runs on the roofline.
@@ -55,8 +57,8 @@ ValidateSettings read_validate_settings(Options& options) {
   ValidateSettings settings{
       .paths = options.positionals(),
       .limits = options.get("limits"),
-      .effort = {.seeds = static_cast<std::size_t>(options.whole("seeds", IntRange{1, 1000}, 5)),
-                 .jobs = options.jobs()},
+      .seeds = static_cast<std::size_t>(options.whole("seeds", IntRange{1, 1000}, 5)),
+      .jobs = options.jobs(),
       .outputs = options.outputs(),
       .summary = options.has("summary"),
       .trust = options.has("trust")};
@@ -143,24 +145,15 @@ ExitCode run_validate(Options& options, Console& console) {
   if (!valid || !quiet) console.complain(tidy(diagnostics));
   if (!valid) return ExitCode::kInvalid;
 
-  sim::Progress progress;
-  Diagnostics late;
   std::vector<ScenarioValidation> results;
-  {
-    const InterruptGuard guard(progress.stop);
-    const auto report = [&](const std::string& line) {
-      if (!quiet) console.complain(line);
-    };
-    results = run_validation(inputs, settings.effort, report, progress, late);
-  }
-  if (progress.stop) {
-    console.complain("routesim: interrupted, nothing is reported\n");
-    return ExitCode::kInterrupted;
-  }
-  if (late.has_errors()) {
-    console.complain(tidy(late));
-    return ExitCode::kInvalid;
-  }
+  const auto report = [&](const std::string& line) {
+    if (!quiet) console.complain(line);
+  };
+  const StudyRun how{.jobs = settings.jobs, .interrupted = interrupted_with("nothing is reported")};
+  if (const auto code = conduct(how, console, [&](Experiment& experiment) {
+        results = run_validation(inputs, settings.seeds, report, experiment);
+      }))
+    return *code;
   const auto text = [&](const std::string& format) {
     return render(results, settings, limits, format);
   };

@@ -13,7 +13,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/cli/shipped_files.h"
-#include "tools/study/parallel.h"
+#include "tools/study/experiment/threads.h"
 
 namespace routesim::tools {
 
@@ -180,7 +180,7 @@ std::optional<Duration> Options::duration(const std::string& name, const Duratio
 
 std::size_t Options::jobs() {
   const std::optional<std::int64_t> jobs = whole("jobs", IntRange{1, 1'000'000'000});
-  return jobs ? static_cast<std::size_t>(*jobs) : sim::default_jobs();
+  return jobs ? static_cast<std::size_t>(*jobs) : default_jobs();
 }
 
 std::string Options::choice(const std::string& name) {

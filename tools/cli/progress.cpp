@@ -5,6 +5,8 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/results/output_file.h"
 
 namespace routesim::tools {
 
@@ -15,6 +17,28 @@ std::string run_line(const sim::Progress& progress, const std::string& label, do
   const double share = 100.0 * static_cast<double>(completed) / static_cast<double>(total);
   return fmt::format("{}: {} of {} requests, {:.0f} %, {:.1f} s", label, completed, total, share,
                      elapsed_s);
+}
+
+std::optional<ExitCode> conduct(const StudyRun& how, Console& console,
+                                const std::function<void(Experiment&)>& study) {
+  ExperimentProgress progress;
+  Diagnostics late;
+  Experiment experiment(how.jobs, progress, late);
+  try {
+    const InterruptGuard guard(progress.run.stop);
+    const ProgressDisplay display([&](double elapsed_s) { return how.line(progress, elapsed_s); },
+                                  how.line != nullptr ? how.progress : ProgressMode::kNever,
+                                  console);
+    study(experiment);
+    return std::nullopt;
+  } catch (const Stopped&) {
+    if (!late.has_errors()) {
+      console.complain("routesim: interrupted" + how.interrupted(progress) + "\n");
+      return ExitCode::kInterrupted;
+    }
+    console.complain(tidy(late));
+    return ExitCode::kInvalid;
+  }
 }
 
 OptionSpec progress_option() {
@@ -62,6 +86,7 @@ void ProgressDisplay::loop() {
   while (!wake_.wait_for(lock, interval, [this] { return done_; })) {
     const std::chrono::duration<double> elapsed = Clock::now() - start;
     const std::string text = escaped(line_(elapsed.count()));
+    if (text.empty()) continue;
     console_.draw(overwrite_ ? "\r\x1b[K" + text : text + "\n");
   }
 }

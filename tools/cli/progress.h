@@ -4,12 +4,15 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "sim/simulation.h"
 #include "tools/cli/console.h"
+#include "tools/cli/exit_code.h"
 #include "tools/cli/options.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 
@@ -23,9 +26,9 @@ ProgressMode progress_mode(Options& options);
 /// counters, so results do not depend on it.
 class ProgressDisplay {
  public:
-  /// Shows a line that is made from the seconds that have passed. kAuto shows it only when standard
-  /// error is a terminal with cursor control; kAlways without such a terminal writes a plain line
-  /// every few seconds.
+  /// Shows a line that is made from the seconds that have passed, and nothing while it is empty.
+  /// kAuto shows it only when standard error is a terminal with cursor control; kAlways without
+  /// such a terminal writes a plain line every few seconds.
   ProgressDisplay(std::function<std::string(double elapsed_s)> line, ProgressMode mode,
                   Console& console);
   ~ProgressDisplay();
@@ -48,6 +51,25 @@ class ProgressDisplay {
 
 /// `label: 120 of 400 requests, 30 %, 1.2 s`.
 std::string run_line(const sim::Progress& progress, const std::string& label, double elapsed_s);
+
+/// `, WHAT`: the end of the message about a study that Ctrl-C ended.
+inline auto interrupted_with(std::string what) {
+  return [what = ", " + std::move(what)](const ExperimentProgress&) { return what; };
+}
+
+/// How a command runs a study.
+struct StudyRun {
+  std::size_t jobs = 1;  ///< Threads; no effect on results.
+  ProgressMode progress = ProgressMode::kNever;
+  std::string (*line)(const ExperimentProgress& progress, double elapsed_s) = nullptr;
+  /// The message about Ctrl-C, after `routesim: interrupted`.
+  std::function<std::string(const ExperimentProgress&)> interrupted;
+};
+
+/// Runs the study, which Ctrl-C stops, beside a line of progress. Nothing when it came to its end;
+/// otherwise the exit code, with the reason on standard error.
+std::optional<ExitCode> conduct(const StudyRun& how, Console& console,
+                                const std::function<void(Experiment&)>& study);
 
 /// `--progress` as every command that has it takes it.
 OptionSpec progress_option();

@@ -5,33 +5,18 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 
 #include "base/text.h"
-#include "sim/observe/metrics_collector.h"
 #include "sim/observe/time_series.h"
 #include "tools/ingest/description.h"
-#include "tools/study/replicate.h"
+#include "tools/results/output_file.h"
+#include "tools/study/experiment/replicate.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
 
 namespace {
-
-GoodputObserver goodput_observer(const PlannedVariant& variant) {
-  const sim::WorkloadConfig& workload = variant.plan.scenario.workload;
-  return {variant.goals, workload.output_token_scale, sim::client_sees_tokens(workload)};
-}
-
-/// Counts the good requests of a run after the first.
-class GoodputWatcher final : public sim::RunWatcher {
- public:
-  explicit GoodputWatcher(const PlannedVariant& variant) : goodput_(goodput_observer(variant)) {}
-  std::vector<sim::Observer*> observers() override { return {&goodput_}; }
-  void complete(sim::RunResult& result) override { goodput_.complete(result); }
-
- private:
-  GoodputObserver goodput_;
-};
 
 /// The outcome of a variant's first run.
 struct FirstRun {
@@ -43,66 +28,18 @@ struct FirstRun {
   std::array<std::vector<StageSide>, 2> other_kv;  ///< With fewer and more KV blocks.
 };
 
-/// Observes the first run of a variant for every output that was asked for.
-class FirstRunWatcher final : public sim::RunWatcher {
- public:
-  FirstRunWatcher(const PlannedVariant& variant, const ExperimentOptions& options,
-                  TraceRecorder& trace, FirstRun& out)
-      : variant_(variant),
-        options_(options),
-        trace_(trace),
-        out_(out),
-        goodput_(goodput_observer(variant)) {
-    if (options.series) recorder_.emplace(*options.series);
-  }
-
-  std::vector<sim::Observer*> observers() override {
-    std::vector<sim::Observer*> all;
-    if (recorder_) all.push_back(&*recorder_);
-    if (!variant_.goals.empty()) all.push_back(&goodput_);
-    if (options_.trace) all.push_back(&trace_);
-    if (options_.records != nullptr) all.push_back(options_.records);
-    const std::string& name = variant_.plan.scenario.variant;
-    if (options_.trace) trace_.begin_variant(name);
-    if (options_.records != nullptr) options_.records->begin_variant(name);
-    return all;
-  }
-
-  void complete(sim::RunResult& result) override {
-    if (!variant_.goals.empty()) {
-      goodput_.complete(result);
-      out_.goodput = goodput_.result(result);
-    }
-    if (recorder_) out_.series = recorder_->take();
-    out_.elapsed_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  const PlannedVariant& variant_;
-  const ExperimentOptions& options_;
-  TraceRecorder& trace_;
-  FirstRun& out_;
-  std::optional<sim::TimeSeriesRecorder> recorder_;
-  GoodputObserver goodput_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-UntilOutcome outcome_of(const UntilRule& rule, const sim::StoppedAt& end) {
+UntilOutcome outcome_of(const UntilRule& rule, const StoppedAt& end) {
   UntilOutcome outcome{.rule = rule.text, .reached = false, .reason = {}};
   switch (end.reason) {
-    case sim::StopReason::kPrecise:
+    case StopReason::kPrecise:
       outcome.reached = true;
       break;
-    case sim::StopReason::kLimit:
+    case StopReason::kLimit:
       outcome.reason = fmt::format(
           "{} replications were not enough (--replications raises the limit)", end.replications);
       break;
-    case sim::StopReason::kNoData:
+    case StopReason::kNoData:
       outcome.reason = "some run has no " + rule.metric.text;
-      break;
-    case sim::StopReason::kInterrupted:
-      outcome.reason = "interrupted";
       break;
   }
   return outcome;
@@ -133,42 +70,40 @@ std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
   return metrics_with(more);
 }
 
-/// Runs the jobs and keeps what they leave, by variant and replication.
-class Experiment {
+/// Runs the variants and keeps what they leave, by variant and replication.
+class VariantRuns {
  public:
-  Experiment(std::span<const PlannedVariant> planned, const ExperimentOptions& options,
-             sim::Progress& progress, Console& console, TraceRecorder& trace)
+  VariantRuns(std::span<const PlannedVariant> planned, const ExperimentOptions& options,
+              Experiment& experiment, Console& console, TraceRecorder& trace)
       : planned_(planned),
         options_(options),
-        progress_(progress),
+        experiment_(experiment),
         console_(console),
         trace_(trace),
         builder_(names_of(planned), metrics_of(planned, options.until)),
-        first_(planned.size()) {
-    for (const PlannedVariant& v : planned) plans_.push_back(&v.plan);
-  }
+        first_(planned.size()) {}
 
-  void run(Diagnostics& diagnostics) {
+  /// Throws Stopped.
+  void run() {
     ProgressDisplay display([this](double elapsed_s) { return progress_line(elapsed_s); },
                             options_.progress, console_);
-    const sim::ReplicationOptions how = replication_options();
-    const sim::ReplicationSink sink = [&](const sim::Replication& r, sim::RunResult&& result) {
-      take(r, std::move(result), display);
+    const Replicated what{.plans = planned_.size(),
+                          .first_in_order = options_.trace || options_.records != nullptr};
+    const auto work = [&](const Replication& r, Diagnostics& found) {
+      return r.number == 0 ? run_first(r.plan, display, found) : run_again(r, found);
     };
-    if (!options_.until) {
-      sim::replicate(plans_, {.first = 0, .count = options_.replications}, how, sink, diagnostics);
-      return;
+    if (options_.until) {
+      const UntilRule& until = *options_.until;
+      until_ = {.rule = until.text, .reached = false, .reason = "interrupted"};
+      until_ = outcome_of(until, replicate_until(what, until.rule, work, experiment_));
+    } else {
+      replicate(what, {.first = 0, .count = options_.replications}, work, experiment_);
     }
-    const UntilRule& until = *options_.until;
-    const sim::WatchedValue value = [&](const sim::RunResult& result) {
-      return metric_value(result.summary, until.metric);
-    };
-    until_ =
-        outcome_of(until, sim::replicate_until(plans_, until.rule, value, how, sink, diagnostics));
+    if (options_.kv_band) find_bands();
   }
 
   void write_report(Outcome& outcome) {
-    outcome.interrupted = progress_.stop;
+    outcome.interrupted = experiment_.stopped();
     bool complete = true;
     for (std::size_t v = 0; v < planned_.size() && complete; ++v) {
       if (!first_[v].result) return;
@@ -185,45 +120,74 @@ class Experiment {
   }
 
  private:
-  sim::ReplicationOptions replication_options() {
-    return {.seed = 0,
-            .own_seeds = true,
-            .jobs = options_.jobs,
-            .check = options_.check,
-            .progress = &progress_,
-            .watch = [this](const sim::Replication& r) { return make_watcher(r); },
-            .first_in_order = options_.trace || options_.records != nullptr,
-            .partial_first = true,
-            .follow_ups = options_.kv_band ? std::size_t{2} : 0,
-            .follow = [this](std::size_t v, std::size_t i,
-                             Diagnostics& found) { run_with_other_kv(v, i, found); }};
-  }
-
-  std::unique_ptr<sim::RunWatcher> make_watcher(const sim::Replication& r) {
+  /// A run after the first. Returns the number that --until watches, if any.
+  std::optional<double> run_again(const Replication& r, Diagnostics& found) {
     const PlannedVariant& variant = planned_[r.plan];
-    if (r.number == 0)
-      return std::make_unique<FirstRunWatcher>(variant, options_, trace_, first_[r.plan]);
-    return variant.goals.empty() ? nullptr : std::make_unique<GoodputWatcher>(variant);
+    const auto result = experiment_.run({.plan = variant.plan,
+                                         .seed = variant.plan.scenario.seed + r.number,
+                                         .goals = variant.goals,
+                                         .check = options_.check},
+                                        found);
+    return result ? keep(r, *result) : std::nullopt;
   }
 
-  void run_with_other_kv(std::size_t v, std::size_t i, Diagnostics& found) {
-    FirstRun& first = first_[v];
-    if (!first.result || !is_near_knee(*first.result)) return;
-    first.other_kv[i] =
-        stages_with_kv_blocks(planned_[v].plan, first.result->seed,
-                              i == 0 ? 1 - kCapacityBand : 1 + kCapacityBand, progress_, found);
-  }
-
-  void take(const sim::Replication& r, sim::RunResult&& result, ProgressDisplay& display) {
-    const bool complete = !progress_.stop;
-    if (complete) builder_.add(r.plan, r.number, result);
-    if (r.number == 0) {
-      const std::lock_guard lock(mutex_);
-      first_[r.plan].complete = complete;
-      first_[r.plan].result = std::move(result);
-      tell_times(display);
-    }
+  std::optional<double> keep(const Replication& r, const sim::RunResult& result) {
+    builder_.add(r.plan, r.number, result);
     ++done_;
+    return options_.until ? metric_value(result.summary, options_.until->metric) : std::nullopt;
+  }
+
+  /// Observes the first run of a variant for every output that was asked for.
+  std::optional<double> run_first(std::size_t v, ProgressDisplay& display, Diagnostics& found) {
+    const PlannedVariant& variant = planned_[v];
+    const std::string& name = variant.plan.scenario.variant;
+    const auto start = std::chrono::steady_clock::now();
+    std::optional<sim::TimeSeriesRecorder> series;
+    RunRequest request{.plan = variant.plan,
+                       .seed = variant.plan.scenario.seed,
+                       .goals = variant.goals,
+                       .check = options_.check,
+                       .partial = true};
+    if (options_.series) request.observers.push_back(&series.emplace(*options_.series));
+    if (options_.trace) {
+      trace_.begin_variant(name);
+      request.observers.push_back(&trace_);
+    }
+    if (options_.records != nullptr) {
+      options_.records->begin_variant(name);
+      request.observers.push_back(options_.records);
+    }
+    GoodputResult good;
+    request.good = &good;
+    auto result = experiment_.run(request, found);
+    if (!result) return std::nullopt;
+    const bool complete = !experiment_.stopped();
+    std::optional<double> watched;
+    if (complete) watched = keep({.plan = v, .number = 0}, *result);
+    const std::lock_guard lock(mutex_);
+    FirstRun& first = first_[v];
+    if (!variant.goals.empty()) first.goodput = std::move(good);
+    if (series) first.series = series->take();
+    first.elapsed_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    first.complete = complete;
+    first.result = std::move(result);
+    tell_times(display);
+    return watched;
+  }
+
+  /// Runs every variant near its knee with fewer and with more KV blocks.
+  void find_bands() {
+    std::vector<std::size_t> near;
+    for (std::size_t v = 0; v < first_.size(); ++v)
+      if (is_near_knee(*first_[v].result)) near.push_back(v);
+    experiment_.each(2 * near.size(), [&](std::size_t i, Diagnostics& found) {
+      FirstRun& first = first_[near[i / 2]];
+      const sim::RunPlan other = sim::with_kv_blocks(
+          planned_[near[i / 2]].plan, i % 2 == 0 ? 1 - kCapacityBand : 1 + kCapacityBand);
+      if (const auto result = experiment_.run({.plan = other, .seed = first.result->seed}, found))
+        first.other_kv[i % 2] = sides_of(*result);
+    });
   }
 
   /// A line for each variant, in their order, as soon as it and those before it have ended.
@@ -238,21 +202,22 @@ class Experiment {
     const std::size_t done = done_;
     if (planned_.size() == 1 && !options_.replicates()) {
       const std::string name = printable(planned_.front().plan.scenario.variant);
-      if (done == 0) return run_line(progress_, name, elapsed_s);
+      if (done == 0) return run_line(experiment_.progress().run, name, elapsed_s);
       return fmt::format("{}: fewer and more KV blocks, {:.1f} s", name, elapsed_s);
     }
     const std::string all =
         options_.until ? "" : fmt::format(" of {}", options_.replications * planned_.size());
-    return fmt::format("{}: {}{} runs, {} requests, {:.1f} s",
-                       options_.replicates() ? "replications" : "variants", done, all,
-                       progress_.completed.load(std::memory_order_relaxed), elapsed_s);
+    return fmt::format(
+        "{}: {}{} runs, {} requests, {:.1f} s", options_.replicates() ? "replications" : "variants",
+        done, all, experiment_.progress().run.completed.load(std::memory_order_relaxed), elapsed_s);
   }
 
   VariantReport variant_report(std::size_t v) {
     const PlannedVariant& variant = planned_[v];
     FirstRun& first = first_[v];
     std::vector<StageBand> band;
-    if (!progress_.stop) band = capacity_band(*first.result, first.other_kv[0], first.other_kv[1]);
+    if (!experiment_.stopped())
+      band = capacity_band(*first.result, first.other_kv[0], first.other_kv[1]);
     return {.name = variant.plan.scenario.variant,
             .scan_of = variant.scan_of,
             .fleet_of = variant.fleet_of,
@@ -267,21 +232,21 @@ class Experiment {
 
   ResultSet result_set() {
     ResultSet set = builder_.take(builder_.complete());
-    for (std::size_t v = 0; v < plans_.size(); ++v)
-      if (set.variants[v].unpaired.empty() && workload_of(*plans_[v]) != workload_of(*plans_[0]))
+    const auto workload = [this](std::size_t v) { return workload_of(planned_[v].plan); };
+    for (std::size_t v = 0; v < planned_.size(); ++v)
+      if (set.variants[v].unpaired.empty() && workload(v) != workload(0))
         set.variants[v].unpaired = "the workloads differ";
-    set.scenario = plans_.front()->scenario.name;
+    set.scenario = planned_.front().plan.scenario.name;
     set.until = until_;
     return set;
   }
 
   std::span<const PlannedVariant> planned_;
   const ExperimentOptions& options_;
-  sim::Progress& progress_;
+  Experiment& experiment_;
   Console& console_;
   TraceRecorder& trace_;
   ResultSetBuilder builder_;
-  std::vector<const sim::RunPlan*> plans_;
   std::optional<UntilOutcome> until_;
   std::vector<FirstRun> first_;  ///< By variant; a job writes only its own.
   std::atomic<std::size_t> done_{0};
@@ -291,12 +256,18 @@ class Experiment {
 
 }  // namespace
 
-void run_experiment(std::span<const PlannedVariant> planned, const ExperimentOptions& options,
-                    sim::Progress& progress, Diagnostics& diagnostics, Console& console,
-                    Outcome& outcome) {
-  Experiment experiment(planned, options, progress, console, outcome.trace);
-  experiment.run(diagnostics);
-  if (!diagnostics.has_errors()) experiment.write_report(outcome);
+void run_variants(std::span<const PlannedVariant> planned, const ExperimentOptions& options,
+                  Console& console, Diagnostics& diagnostics, Outcome& outcome) {
+  ExperimentProgress progress;
+  const InterruptGuard guard(progress.run.stop);
+  Experiment experiment(options.jobs, progress, diagnostics);
+  VariantRuns runs(planned, options, experiment, console, outcome.trace);
+  try {
+    runs.run();
+  } catch (const Stopped&) {
+    if (diagnostics.has_errors()) return;
+  }
+  runs.write_report(outcome);
 }
 
 }  // namespace routesim::tools

@@ -38,8 +38,9 @@ struct ExperimentOptions {
   bool trace = false;
   RecordWriter* records = nullptr;
   bool check = false;
-  bool kv_band = true;  ///< Run a variant near its knee with fewer and more KV blocks, too.
-  bool quiet = false;   ///< No line per variant.
+  /// Run a variant near its knee with fewer and more KV blocks, too: two more runs.
+  bool kv_band = true;
+  bool quiet = false;  ///< No line per variant.
   ProgressMode progress = ProgressMode::kAuto;
 
   bool replicates() const { return replications > 1 || until.has_value(); }
@@ -52,12 +53,11 @@ struct Outcome {
   bool interrupted = false;
 };
 
-/// Runs everything that was asked for, until it is done, interrupted or wrong. An interrupted
-/// experiment has the variants up to the first that was cut short and, when none was, the
-/// replications that every variant finished. A trace and records are written by one variant after
-/// the other.
-void run_experiment(std::span<const PlannedVariant> planned, const ExperimentOptions& options,
-                    sim::Progress& progress, Diagnostics& diagnostics, Console& console,
-                    Outcome& outcome);
+/// Runs everything that was asked for, until it is done, stopped by Ctrl-C, or wrong. An
+/// interrupted experiment has the variants up to the first that was cut short and, when none was,
+/// the replications that every variant finished. A trace and records are written by one variant
+/// after the other.
+void run_variants(std::span<const PlannedVariant> planned, const ExperimentOptions& options,
+                  Console& console, Diagnostics& diagnostics, Outcome& outcome);
 
 }  // namespace routesim::tools

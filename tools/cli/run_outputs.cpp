@@ -28,6 +28,7 @@ struct RunFormat {
   std::string (*render)(const Report& report, const TraceRecorder& trace);
   std::optional<FileFormat> files = {};  ///< The format is these files in a folder; no `render`.
   RunNeeds needs = RunNeeds::kReport;
+  bool shows_kv_band = false;
 };
 
 /// A new format needs a row here; the option, its help and shell completion follow.
@@ -35,8 +36,13 @@ const std::vector<RunFormat>& formats() {
   using R = const Report&;
   using T = const TraceRecorder&;
   static const std::vector<RunFormat> kFormats = {
-      {"table", "default", [](R r, T) { return render_text(r, false); }},
-      {"json", "", [](R r, T) { return render_json(r); }},
+      {"table",
+       "default",
+       [](R r, T) { return render_text(r, false); },
+       {},
+       RunNeeds::kReport,
+       true},
+      {"json", "", [](R r, T) { return render_json(r); }, {}, RunNeeds::kReport, true},
       {"csv", "", [](R r, T) { return render_csv(r); }},
       {"series",
        "CSV over time",
@@ -48,10 +54,10 @@ const std::vector<RunFormat>& formats() {
        [](R r, T trace) { return trace.json(r.interrupted); },
        {},
        RunNeeds::kTrace},
-      {"markdown", "", [](R r, T) { return render_markdown(r); }},
+      {"markdown", "", [](R r, T) { return render_markdown(r); }, {}, RunNeeds::kReport, true},
       {"junit", "", [](R r, T) { return render_junit(r.scenario, judgements_of(r)); }},
       {"github", "annotations", [](R r, T) { return render_github(r.scenario, judgements_of(r)); }},
-      {"html", "one page", [](R r, T) { return render_html(r); }, {}, RunNeeds::kSeries},
+      {"html", "one page", [](R r, T) { return render_html(r); }, {}, RunNeeds::kSeries, true},
       {"inference-perf", "", nullptr, FileFormat::kInferencePerf},
       {"benchmark-report", "v0.2", nullptr, FileFormat::kBenchmarkReport},
       {"benchmark-report-v0.1", "", nullptr, FileFormat::kBenchmarkReportV01},
@@ -132,6 +138,8 @@ bool wants_colour(Options& options, const Console& console) {
 }
 
 RunNeeds needs_of(const std::string& format) { return format_of(format).needs; }
+
+bool shows_kv_band(const std::string& format) { return format_of(format).shows_kv_band; }
 
 bool is_folder_format(const std::string& format) { return format_of(format).files.has_value(); }
 

@@ -27,6 +27,9 @@ bool wants_colour(Options& options, const Console& console);
 enum class RunNeeds { kReport, kSeries, kTrace };
 RunNeeds needs_of(const std::string& format);
 
+/// Whether the format shows VariantReport::capacity_band, which costs two runs of a variant.
+bool shows_kv_band(const std::string& format);
+
 /// Whether the format is files in a folder, one per load stage; then an Output names the folder.
 bool is_folder_format(const std::string& format);
 

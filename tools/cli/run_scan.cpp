@@ -91,8 +91,10 @@ std::vector<double> rates_of(const LoadedVariant& variant) {
   return rates;
 }
 
-/// The variant at this rate. Errors name the option, which the user typed.
-bool set_rate(LoadedVariant& variant, const ScanRate& rate, Diagnostics& diagnostics) {
+/// The variant, whose load has these rates, at this one. Errors name the option, which the user
+/// typed.
+bool set_rate(LoadedVariant& variant, const std::vector<double>& rates, const ScanRate& rate,
+              Diagnostics& diagnostics) {
   const SourceLocation where = variant.provenance.nearest("workload");
   sim::WorkloadConfig doubled = variant.scenario.workload;
   doubled.rate_scale = 2;
@@ -105,7 +107,6 @@ bool set_rate(LoadedVariant& variant, const ScanRate& rate, Diagnostics& diagnos
   }
   double factor = rate.value;
   if (!rate.is_factor) {
-    const std::vector<double> rates = rates_of(variant);
     if (rates.size() != 1 || !(rates.front() > 0) || !std::isfinite(rates.front())) {
       diagnostics.error(
           where, "workload",
@@ -215,12 +216,18 @@ LoadedScenario scanned(LoadedScenario scenario, const Scan& scan, Diagnostics& d
   }
   const std::vector<std::int64_t> as_is = {0};
   const std::vector<ScanRate> no_rate = {{}};
+  // A rate in requests/s needs the load, which is made once for each variant.
+  const bool needs_rates = !scan.rates.empty() && !scan.rates.front().is_factor;
+  std::vector<std::vector<double>> rates;
+  for (const LoadedVariant& variant : scenario.variants)
+    rates.push_back(needs_rates ? rates_of(variant) : std::vector<double>());
   for (const std::int64_t replicas : scan.replicas.empty() ? as_is : scan.replicas)
     for (const ScanRate& rate : scan.rates.empty() ? no_rate : scan.rates)
-      for (LoadedVariant variant : scenario.variants) {
+      for (std::size_t v = 0; v < scenario.variants.size(); ++v) {
+        LoadedVariant variant = scenario.variants[v];
         leave_out(variant, scan.judge, diagnostics);
         if (replicas > 0 && !set_replicas(variant, scan, replicas, diagnostics)) return scenario;
-        if (rate.value > 0 && !set_rate(variant, rate, diagnostics)) return scenario;
+        if (rate.value > 0 && !set_rate(variant, rates[v], rate, diagnostics)) return scenario;
         all.variants.push_back(std::move(variant));
       }
   return all;

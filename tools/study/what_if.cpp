@@ -169,15 +169,8 @@ bool is_near_knee(const sim::RunResult& result) {
   });
 }
 
-std::vector<StageSide> stages_with_kv_blocks(const sim::RunPlan& plan, std::uint64_t seed,
-                                             double factor, sim::Progress& progress,
-                                             Diagnostics& found) {
-  const sim::RunPlan other = sim::with_kv_blocks(plan, factor);
-  sim::Simulation simulation(other, {.seed = seed, .progress = &progress, .observers = {}}, found);
-  if (found.has_errors()) return {};
-  const sim::RunResult result = simulation.run();
+std::vector<StageSide> sides_of(const sim::RunResult& result) {
   std::vector<StageSide> sides;
-  if (progress.stop) return sides;
   for (const sim::StageResult& stage : result.stages) sides.push_back(side_of(stage));
   return sides;
 }

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
-#include "sim/simulation.h"
 #include "tools/results/report.h"
 
 namespace routesim::sim {
@@ -53,11 +51,8 @@ namespace routesim::tools {
 /// server had all but kCapacityBand of its blocks in use.
 bool is_near_knee(const sim::RunResult& result);
 
-/// Runs the plan with `factor` times the KV blocks and returns its stages, empty when
-/// `progress.stop` was set or `found` got an error.
-std::vector<StageSide> stages_with_kv_blocks(const sim::RunPlan& plan, std::uint64_t seed,
-                                             double factor, sim::Progress& progress,
-                                             Diagnostics& found);
+/// The stages of a run, reported or not.
+std::vector<StageSide> sides_of(const sim::RunResult& result);
 
 /// The band of `as_is` from its plan's stages with fewer and more KV blocks. Empty when those are
 /// not the same stages, which a load that finds its own rates can cause.

@@ -23,21 +23,23 @@ class Least {
  public:
   Least(Ties ties, RandomStream& random) : ties_(ties), random_(&random) {}
   void offer(Candidate candidate, const Value& value) {
-    if (best_ && least_ < value) return;
-    equals_ = best_ && !(value < least_) ? equals_ + 1 : 1;
+    if (equals_ > 0 && least_ < value) return;
+    equals_ = equals_ > 0 && !(value < least_) ? equals_ + 1 : 1;
     least_ = value;
     const bool draws = ties_ == Ties::kAllDrawn || (ties_ == Ties::kDrawn && equals_ > 1);
     if (draws ? random_->below(equals_) == 0 : equals_ == 1 || ties_ == Ties::kLast)
       best_ = candidate;
   }
   /// Nothing where nothing was offered.
-  const std::optional<Candidate>& best() const { return best_; }
+  std::optional<Candidate> best() const {
+    return equals_ > 0 ? std::optional(best_) : std::nullopt;
+  }
   const Value& value() const { return least_; }
 
  private:
   Ties ties_;
   RandomStream* random_;
-  std::optional<Candidate> best_;
+  Candidate best_{};
   Value least_{};
   std::uint64_t equals_ = 0;
 };

@@ -31,7 +31,7 @@ constexpr Blake3Words kBlake3Start = {0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54F
                                       0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19};
 constexpr std::array<std::size_t, 16> kBlake3Order = {2, 6,  3,  10, 7, 0,  4,  13,
                                                       1, 11, 12, 5,  9, 14, 15, 8};
-constexpr std::uint32_t kChunkStart = 1, kChunkEnd = 2, kParent = 4, kRoot = 8;
+constexpr std::uint32_t kChunkStart = 1, kChunkEnd = 2, kParent = 4, kRootFlag = 8;
 constexpr std::size_t kChunk = 1024, kBlake3Block = 64;
 
 Blake3Words blake3_compress(const Blake3Words& chain, std::array<std::uint32_t, 16> message,
@@ -139,7 +139,7 @@ std::uint32_t furc(std::string_view key) {
 }  // namespace
 
 std::uint64_t blake3_64(std::string_view bytes) {
-  const Blake3Words root = blake3_tree(bytes, 0, kRoot);
+  const Blake3Words root = blake3_tree(bytes, 0, kRootFlag);
   return root[0] | (std::uint64_t{root[1]} << 32);
 }
 

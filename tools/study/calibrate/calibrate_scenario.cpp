@@ -152,31 +152,31 @@ class Objective {
 class Trial {
  public:
   Trial(const std::vector<ValidationInput>& inputs, const FreeNumbers& free,
-        const ScenarioFitRequest& request, Diagnostics& diagnostics)
-      : inputs_(inputs), free_(free), request_(request), diagnostics_(diagnostics) {}
+        const ScenarioFitRequest& request, Experiment& experiment)
+      : inputs_(inputs), free_(free), request_(request), experiment_(experiment) {}
 
   std::vector<ScenarioValidation> run(const std::vector<double>& x) {
-    if (free_.changes_scenarios()) inputs_ = request_.reload(free_.sets(x), diagnostics_);
-    if (diagnostics_.has_errors()) return {};
+    if (free_.changes_scenarios())
+      inputs_ = request_.reload(free_.sets(x), experiment_.diagnostics());
+    experiment_.throw_if_stopped();
     const auto curve =
         std::make_shared<CostCurve>(free_.parameters(x), models::FittedRange{}, "being fitted");
     for (ValidationInput& input : inputs_)
       for (ValidationVariant& variant : input.variants)
         for (sim::ResolvedPool& pool : variant.plan.pools) pool.latency = curve;
-    return simulate(inputs_);
+    return run_as_they_are();
   }
 
-  std::vector<ScenarioValidation> simulate(const std::vector<ValidationInput>& inputs) {
-    sim::Progress progress;
+  std::vector<ScenarioValidation> run_as_they_are() {
     const auto silent = [](const std::string&) {};
-    return run_validation(inputs, request_.effort, silent, progress, diagnostics_);
+    return run_validation(inputs_, request_.seeds, silent, experiment_);
   }
 
  private:
   std::vector<ValidationInput> inputs_;
   const FreeNumbers& free_;
   const ScenarioFitRequest& request_;
-  Diagnostics& diagnostics_;
+  Experiment& experiment_;
 };
 
 /// The curve entry of the deployment that all scenarios share.
@@ -205,10 +205,7 @@ class ReportedResiduals {
       : trial_(trial), objective_(objective), bounds_(bounds), report_(report) {}
 
   std::vector<double> operator()(const std::vector<double>& at) const {
-    const std::vector<ScenarioValidation> v = trial_.run(at);
-    // After an error, which ends the fit, the search still wants as many residuals.
-    std::vector<double> r =
-        v.empty() ? std::vector<double>(objective_.size(), 0.0) : objective_.residuals(v);
+    std::vector<double> r = objective_.residuals(trial_.run(at));
     double cost = 0;
     for (const double e : r) cost += e * e;
     std::string line = "cost " + fixed_text(cost, 5) + " at";
@@ -230,19 +227,19 @@ class ReportedResiduals {
 ScenarioFit fit_scenarios(const std::vector<ValidationInput>& inputs,
                           const ScenarioFitRequest& request,
                           const std::function<void(const std::string&)>& report,
-                          Diagnostics& diagnostics) {
+                          Experiment& experiment) {
   ScenarioFit result;
+  Diagnostics& diagnostics = experiment.diagnostics();
   const std::shared_ptr<const CostCurve> start = common_curve(inputs, diagnostics);
-  if (start == nullptr) return result;
+  experiment.throw_if_stopped();
   const FreeNumbers free(request.free, start->parameters(), inputs, diagnostics);
   if (request.explore > 0 && request.free.size() > models::kMostExplored)
     diagnostics.error(
         {}, "--explore",
         "explores at most " + std::to_string(models::kMostExplored) + " free numbers together");
-  if (diagnostics.has_errors()) return result;
-  Trial trial(inputs, free, request, diagnostics);
-  result.before = trial.simulate(inputs);
-  if (diagnostics.has_errors()) return result;
+  experiment.throw_if_stopped();
+  Trial trial(inputs, free, request, experiment);
+  result.before = trial.run_as_they_are();
   const Objective objective(result.before, request.tolerances);
   result.cells = objective.size();
   if (result.cells == 0)
@@ -252,7 +249,7 @@ ScenarioFit fit_scenarios(const std::vector<ValidationInput>& inputs,
       diagnostics.error({}, "--tolerance",
                         "names no number that is fitted to (" +
                             printable(t.scope + ":" + t.metric + "." + t.statistic) + ")");
-  if (diagnostics.has_errors()) return result;
+  experiment.throw_if_stopped();
   const ReportedResiduals residuals(trial, objective, free.bounds(), report);
   const auto bounds = models::explore_objective(free.bounds(), residuals, request.explore);
   result.fit =

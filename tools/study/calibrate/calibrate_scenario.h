@@ -24,7 +24,7 @@ struct Tolerance {
 struct ScenarioFitRequest {
   std::vector<FreeNumber> free;
   std::vector<Tolerance> tolerances;  ///< The last that names a number counts.
-  ValidationEffort effort;
+  std::size_t seeds = 3;              ///< Per variant, from the scenario's on.
   int explore = 0;           ///< Points tried before the descent; 0: it starts from present values.
   int max_evaluations = 60;  ///< Evaluations of the descent.
   /// Loads the scenarios again with these `--set` arguments besides those they had. Called only
@@ -46,13 +46,13 @@ struct ScenarioFit {
 /// The objective is the squared logarithm of simulated over measured, over the scored latency and
 /// throughput cells; each (experiment, policy, metric, statistic) weighs the same, and summary rows
 /// count only for metrics without rows per stage. Every evaluation uses the same seeds, so that
-/// differences are the parameters'. Nothing useful is returned after an error: no cost curve or
-/// different ones in use, an unknown number, bounds that do not hold the present value, a tolerance
-/// of nothing, or nothing to fit to. `report` gets a line per evaluation.
+/// differences are the parameters'. Throws Stopped after an error: no cost curve or different ones
+/// in use, an unknown number, bounds that do not hold the present value, a tolerance of nothing, or
+/// nothing to fit to. `report` gets a line per evaluation.
 ScenarioFit fit_scenarios(const std::vector<ValidationInput>& inputs,
                           const ScenarioFitRequest& request,
                           const std::function<void(const std::string&)>& report,
-                          Diagnostics& diagnostics);
+                          Experiment& experiment);
 
 /// The fit for people: parameters with intervals, errors before and after.
 std::string scenario_fit_text(const ScenarioFit& fit);

@@ -4,14 +4,14 @@
 #include <string>
 
 #include "tools/results/metric_name.h"
-#include "tools/study/replicate.h"
+#include "tools/study/experiment/replicate.h"
 
 namespace routesim::tools {
 
 struct UntilRule {
   std::string text;  ///< In its one spelling: `ttft_ms.mean±2%`.
   MetricName metric;
-  sim::StoppingRule rule;
+  StoppingRule rule;
 };
 
 /// `METRIC±NUMBER%`; `+-` and `+/-` may stand for the sign.

@@ -9,10 +9,10 @@
 #include "base/text.h"
 #include "policies/row_math.h"
 #include "policies/scheduling_profile.h"
-#include "sim/simulation.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"
-#include "tools/study/parallel.h"
+#include "tools/study/experiment/experiment.h"
+#include "tools/study/experiment/threads.h"
 
 namespace routesim::tools {
 
@@ -73,12 +73,12 @@ Alternative try_row(const sim::RunPlan& plan, const sim::DecisionRecord& decisio
                       row == decision.picked ? -1 : static_cast<std::int64_t>(row));
   OneRequest watch(decision.request);
   Diagnostics diagnostics;
-  sim::Simulation simulation(
+  const std::optional<sim::RunResult> result = simulate(
       plan, {.seed = plan.scenario.seed, .probe = &redirect, .observers = {&watch}}, diagnostics);
-  const sim::RunResult result = simulation.run();
   Alternative a{.row = row, .endpoint = decision.endpoints[row].name};
-  a.mean_ttft_s = result.summary.time_to_first_token.mean();
-  a.mean_latency_s = result.summary.request_latency.mean();
+  if (!result) return a;
+  a.mean_ttft_s = result->summary.time_to_first_token.mean();
+  a.mean_latency_s = result->summary.request_latency.mean();
   if (!watch.record()) return a;
   const sim::RequestRecord& r = *watch.record();
   a.succeeded = r.outcome == workloads::Outcome::kSuccess;
@@ -132,12 +132,11 @@ std::vector<std::int64_t> find_requests(const sim::RunPlan& plan, const RequestC
   if (choice.by == RequestChoice::By::kNumber) return {choice.value};
   sim::RunPlan priced = plan;
   priced.price_decisions = true;
-  sim::Simulation simulation(
+  const std::optional<sim::RunResult> result = simulate(
       priced, {.seed = plan.scenario.seed, .keep_requests = true, .observers = {}}, diagnostics);
-  if (diagnostics.has_errors()) return {};
-  const sim::RunResult result = simulation.run();
+  if (!result) return {};
   std::vector<std::pair<double, std::int64_t>> found;
-  for (const sim::RequestRecord& r : result.requests) {
+  for (const sim::RequestRecord& r : result->requests) {
     if (r.endpoint < 0 || r.outcome != workloads::Outcome::kSuccess) continue;
     const double by = choice.by == RequestChoice::By::kRegret
                           ? r.regret_s
@@ -155,14 +154,11 @@ std::optional<DecisionStudy> study_decision(const sim::RunPlan& plan, std::int64
                                             std::size_t jobs, Diagnostics& diagnostics) {
   sim::Progress progress;
   Inspector inspector(request, progress);
-  {
-    sim::Simulation simulation(
-        plan,
-        {.seed = plan.scenario.seed, .progress = &progress, .probe = &inspector, .observers = {}},
-        diagnostics);
-    if (diagnostics.has_errors()) return std::nullopt;
-    (void)simulation.run();
-  }
+  if (!simulate(
+          plan,
+          {.seed = plan.scenario.seed, .progress = &progress, .probe = &inspector, .observers = {}},
+          diagnostics))
+    return std::nullopt;
   if (!inspector.record()) {
     diagnostics.error({.file = "--request"}, "",
                       "the run has no request " + std::to_string(request) + " that was routed",
@@ -183,7 +179,7 @@ std::optional<DecisionStudy> study_decision(const sim::RunPlan& plan, std::int64
     candidates += !study.record.scored || std::isfinite(total) ? 1 : 0;
   study.all_tried = rows.size() == candidates;
   study.alternatives.resize(rows.size());
-  sim::for_each_index(rows.size(), jobs, [&](std::size_t i) {
+  for_each_index(rows.size(), jobs, [&](std::size_t i) {
     study.alternatives[i] = try_row(plan, study.record, rows[i]);
   });
   return study;

@@ -10,9 +10,9 @@
 
 #include "base/text.h"
 #include "sim/router/decision_probe.h"
-#include "sim/simulation.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 
@@ -241,10 +241,9 @@ std::optional<HitStudy> study_hits(const sim::RunPlan& plan, Diagnostics& diagno
   for (const sim::ResolvedPool& pool : plan.pools)
     block_size = std::min(block_size, pool.rules.block_size);
   HitWatcher watcher(block_size, study);
-  sim::Simulation simulation(
-      plan, {.seed = plan.scenario.seed, .probe = &watcher, .observers = {&watcher}}, diagnostics);
-  if (diagnostics.has_errors()) return std::nullopt;
-  (void)simulation.run();
+  if (!simulate(plan, {.seed = plan.scenario.seed, .probe = &watcher, .observers = {&watcher}},
+                diagnostics))
+    return std::nullopt;
   watcher.finish(fleet_blocks(plan, block_size));
   return study;
 }

@@ -5,7 +5,6 @@
 #include "base/scalar_parse.h"
 #include "sim/observe/metrics_collector.h"
 #include "tools/results/metric_name.h"
-#include "tools/study/parallel.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
@@ -58,64 +57,35 @@ models::Trust FleetEvaluation::trust() const {
   return least;
 }
 
-void FleetEvaluator::fail(const Diagnostics& found) {
-  const std::lock_guard lock(mutex_);
-  append(diagnostics_, found);
-  progress_.run.stop = true;
-}
-
-void FleetEvaluator::throw_if_stopped() const {
-  if (progress_.run.stop) throw PlanStopped{};
-}
-
-void FleetEvaluator::prepare(FleetEvaluation& evaluation) {
-  Diagnostics found;
+void FleetEvaluator::prepare(FleetEvaluation& evaluation, Diagnostics& found) const {
   const FleetProbe& probe = evaluation.probe;
   std::optional<sim::RunPlan> plan =
       prepare_fleet(space_, space_.families[probe.family], probe.size, probe.rate, found);
-  if (!plan) {
-    fail(found);
-    return;
-  }
+  if (!plan) return;
   if (probe.step_factor != 1) plan = sim::with_step_times(*plan, probe.step_factor);
   evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
 }
 
-void FleetEvaluator::refuse_rate(double asked, double rate) {
-  Diagnostics found;
-  found.error(space_.demand_where, "demand.set",
-              "does not make the load this rate: its stages ask for " + number_text(asked) +
-                  " requests/s, the plan for " + number_text(rate),
-              "put {rate} where the reported stage has its rate");
-  fail(found);
-}
-
-FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_t seed) {
-  Diagnostics late;
-  PlanObserver observer(space_.goodput, plan.scenario.workload.output_token_scale,
-                        sim::client_sees_tokens(plan.scenario.workload));
-  sim::Simulation simulation(
-      plan, {.seed = seed, .progress = &progress_.run, .observers = {&observer}}, late);
-  if (late.has_errors()) {
-    fail(late);
+FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_t seed,
+                             Diagnostics& found) {
+  const auto result = experiment_.run({.plan = plan, .seed = seed, .goals = space_.goodput}, found);
+  if (!result) return {};
+  if (const std::optional<double> asked = other_rate_asked(*result, rate)) {
+    found.error(space_.demand_where, "demand.set",
+                "does not make the load this rate: its stages ask for " + number_text(*asked) +
+                    " requests/s, the plan for " + number_text(rate),
+                "put {rate} where the reported stage has its rate");
     return {};
   }
-  const sim::RunResult result = simulation.run();
-  ++progress_.runs;
-  if (progress_.run.stop) return {};
-  if (const std::optional<double> asked = other_rate_asked(result, rate)) {
-    refuse_rate(*asked, rate);
-    return {};
-  }
-  return {.values = goal_values(space_.goals, result, observer, rate),
-          .output_tokens_per_s =
-              result.summary.per_second(static_cast<double>(result.summary.output_tokens_total)),
-          .mean_latency_s = result.summary.request_latency.mean(),
-          .ttft_p90_s = p90_of(result, "ttft_s.p90"),
-          .tpot_p90_s = p90_of(result, "tpot_s.p90"),
-          .send_s = result.summary.send_duration_s(),
-          .trust = result.trust(),
-          .imbalance = imbalance(result)};
+  const sim::StageResult& all = result->summary;
+  return {.values = goal_values(space_.goals, *result, rate),
+          .output_tokens_per_s = all.per_second(static_cast<double>(all.output_tokens_total)),
+          .mean_latency_s = all.request_latency.mean(),
+          .ttft_p90_s = p90_of(*result, "ttft_s.p90"),
+          .tpot_p90_s = p90_of(*result, "tpot_s.p90"),
+          .send_s = all.send_duration_s(),
+          .trust = result->trust(),
+          .imbalance = imbalance(*result)};
 }
 
 std::size_t FleetEvaluator::wanted_runs(const FleetEvaluation& evaluation) const {
@@ -127,14 +97,14 @@ std::size_t FleetEvaluator::wanted_runs(const FleetEvaluation& evaluation) const
   return have < usual ? usual : std::min(have + 2, most);
 }
 
-void FleetEvaluator::judge_all(FleetEvaluation& evaluation) const {
+void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation) {
   evaluation.states.clear();
   bool meets = true;
   bool misses = false;
-  for (std::size_t g = 0; g < space_.goals.size(); ++g) {
+  for (std::size_t g = 0; g < space.goals.size(); ++g) {
     std::vector<double> values;
     for (const FleetRun& run : evaluation.runs) values.push_back(run.values[g]);
-    evaluation.states.push_back(judge(space_.goals[g], values, space_.config.confidence));
+    evaluation.states.push_back(judge(space.goals[g], values, space.config.confidence));
     const GoalVerdict verdict = evaluation.states.back().verdict;
     meets = meets && verdict == GoalVerdict::kMeets;
     misses = misses || verdict == GoalVerdict::kMisses;
@@ -151,9 +121,9 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
     it->second.probe = probe;
     open.push_back(&it->second);
   }
-  progress_.fleets += open.size();
-  sim::for_each_index(open.size(), jobs_, [&](std::size_t i) { prepare(*open[i]); });
-  throw_if_stopped();
+  experiment_.progress().candidates += open.size();
+  experiment_.each(open.size(),
+                   [&](std::size_t i, Diagnostics& found) { prepare(*open[i], found); });
   while (!open.empty()) {
     struct Task {
       FleetEvaluation* evaluation;
@@ -166,15 +136,13 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
       for (std::size_t r = have; r < evaluation->runs.size(); ++r) tasks.push_back({evaluation, r});
     }
     if (tasks.empty()) return;
-    sim::for_each_index(tasks.size(), jobs_, [&](std::size_t i) {
-      if (progress_.run.stop) return;
+    experiment_.each(tasks.size(), [&](std::size_t i, Diagnostics& found) {
       const FleetEvaluation& evaluation = *tasks[i].evaluation;
       const sim::RunPlan& plan = *evaluation.plan;
       tasks[i].evaluation->runs[tasks[i].replication] =
-          run(plan, evaluation.probe.rate, plan.scenario.seed + tasks[i].replication);
+          run(plan, evaluation.probe.rate, plan.scenario.seed + tasks[i].replication, found);
     });
-    throw_if_stopped();
-    for (FleetEvaluation* evaluation : open) judge_all(*evaluation);
+    for (FleetEvaluation* evaluation : open) judge_goals(space_, *evaluation);
     std::erase_if(open,
                   [this](const FleetEvaluation* e) { return wanted_runs(*e) == e->runs.size(); });
   }
@@ -182,10 +150,9 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
 
 std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans, double rate) {
   std::vector<FleetRun> runs(plans.size());
-  sim::for_each_index(plans.size(), jobs_, [&](std::size_t i) {
-    if (!progress_.run.stop) runs[i] = run(plans[i], rate, plans[i].scenario.seed);
+  experiment_.each(plans.size(), [&](std::size_t i, Diagnostics& found) {
+    runs[i] = run(plans[i], rate, plans[i].scenario.seed, found);
   });
-  throw_if_stopped();
   return runs;
 }
 

@@ -2,18 +2,16 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "sim/simulation.h"
+#include "tools/study/experiment/experiment.h"
 #include "tools/study/plan/plan_space.h"
 
 namespace routesim::tools {
@@ -43,10 +41,10 @@ struct FleetRun {
 
 /// A fleet after as many runs as its verdict took.
 struct FleetEvaluation {
-  FleetProbe probe;
-  std::shared_ptr<const sim::RunPlan> plan;
-  std::vector<FleetRun> runs;     ///< By replication: seed, seed + 1, ...
-  std::vector<GoalState> states;  ///< By goal.
+  FleetProbe probe = {};
+  std::shared_ptr<const sim::RunPlan> plan = {};
+  std::vector<FleetRun> runs = {};     ///< By replication: seed, seed + 1, ...
+  std::vector<GoalState> states = {};  ///< By goal.
   GoalVerdict verdict = GoalVerdict::kOpen;
 
   bool holds() const { return verdict == GoalVerdict::kMeets; }
@@ -58,33 +56,23 @@ struct FleetEvaluation {
   models::Trust trust() const;
 };
 
+/// Fills in the states and the verdict of the runs.
+void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation);
+
 /// The parts of a search, in their order. Their number never changes, so a display has an end; how
 /// many fleets each of them tries depends on what was found.
 inline constexpr std::array<std::string_view, 6> kPlanSteps = {
     "smallest fleets", "fleets to buy", "errors of step times", "knees", "bottlenecks", "spares"};
 
-/// How far a search has come, for a display in another thread.
-struct PlanProgress {
-  sim::Progress run;                      ///< Its `stop` ends the search.
-  std::atomic<std::size_t> step{0};       ///< Into kPlanSteps.
-  std::atomic<std::size_t> answered{0};   ///< Questions of this step with an answer ...
-  std::atomic<std::size_t> questions{0};  ///< ... and all of them; 0 = not counted.
-  std::atomic<std::size_t> runs{0};
-  std::atomic<std::size_t> fleets{0};
-};
-
-/// Thrown out of a search when it was stopped or when a run had errors.
-struct PlanStopped {};
-
 class FleetEvaluator {
  public:
-  FleetEvaluator(const PlanSpace& space, std::size_t jobs, PlanProgress& progress,
-                 Diagnostics& diagnostics)
-      : space_(space), jobs_(jobs), progress_(progress), diagnostics_(diagnostics) {}
+  FleetEvaluator(const PlanSpace& space, Experiment& experiment)
+      : space_(space), experiment_(experiment) {}
 
   /// Evaluates what has not been evaluated yet; all runs of a wave share the machine. One run each
   /// first: a clear miss needs no second. Then the file's number of replications, then more while
-  /// an interval does not decide. The results do not depend on `jobs` or on what is asked together.
+  /// an interval does not decide. The results do not depend on what is asked together. Throws
+  /// Stopped, as run_once().
   void evaluate(std::span<const FleetProbe> probes);
   const FleetEvaluation& at(const FleetProbe& probe) const { return evaluations_.at(probe); }
   /// Everything evaluated so far.
@@ -94,32 +82,25 @@ class FleetEvaluator {
   /// remembered. In parallel.
   std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans, double rate);
 
-  std::size_t runs() const { return progress_.runs; }
+  std::size_t runs() const { return experiment_.progress().runs; }
 
   /// Tells the display which step of the search has begun, and how many of its questions are open.
   void begin_step(std::size_t step) {
-    progress_.step = step;
+    experiment_.progress().step = step;
     tell_open(0, 0);
   }
   void tell_open(std::size_t open, std::size_t questions) {
-    progress_.answered = questions - open;
-    progress_.questions = questions;
+    experiment_.progress().answered = questions - open;
+    experiment_.progress().questions = questions;
   }
 
  private:
-  void prepare(FleetEvaluation& evaluation);
-  FleetRun run(const sim::RunPlan& plan, double rate, std::uint64_t seed);
-  void refuse_rate(double asked, double rate);
+  void prepare(FleetEvaluation& evaluation, Diagnostics& found) const;
+  FleetRun run(const sim::RunPlan& plan, double rate, std::uint64_t seed, Diagnostics& found);
   std::size_t wanted_runs(const FleetEvaluation& evaluation) const;
-  void judge_all(FleetEvaluation& evaluation) const;
-  void fail(const Diagnostics& found);
-  void throw_if_stopped() const;
 
   const PlanSpace& space_;
-  std::size_t jobs_;
-  PlanProgress& progress_;
-  Diagnostics& diagnostics_;
-  std::mutex mutex_;
+  Experiment& experiment_;
   std::map<FleetProbe, FleetEvaluation> evaluations_;
 };
 

@@ -75,12 +75,6 @@ GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance
   return bounds;
 }
 
-double PlanObserver::goodput_share(const sim::RunResult& run) const {
-  const auto requests = static_cast<double>(run.summary.requests);
-  const GoodputResult result = goodput_.result(run);
-  return requests > 0 ? static_cast<double>(result.summary.good) / requests : 0;
-}
-
 double rate_error(const sim::RunResult& run, double rate) {
   constexpr double kStandardErrors = 4;
   double nearest = kInfinity;
@@ -109,7 +103,11 @@ std::optional<double> other_rate_asked(const sim::RunResult& run, double rate) {
 }
 
 std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
-                                const PlanObserver& observer, double rate) {
+                                double rate) {
+  const auto share = [&run](std::int64_t part, double of_none) {
+    const auto requests = static_cast<double>(run.summary.requests);
+    return requests > 0 ? static_cast<double>(part) / requests : of_none;
+  };
   std::vector<double> values;
   for (const PlanGoal& goal : goals) {
     const double worst = goal.upper ? kInfinity : -kInfinity;
@@ -118,12 +116,10 @@ std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::R
         values.push_back(metric_value(run.summary, goal.metric).value_or(worst));
         break;
       case PlanGoal::Kind::kGoodput:
-        values.push_back(observer.goodput_share(run));
+        values.push_back(share(run.summary.good_requests.value_or(0), 0));
         break;
       case PlanGoal::Kind::kFailures:
-        values.push_back(run.summary.requests > 0 ? static_cast<double>(run.summary.failures) /
-                                                        static_cast<double>(run.summary.requests)
-                                                  : worst);
+        values.push_back(share(run.summary.failures, worst));
         break;
       case PlanGoal::Kind::kGrowth:
         values.push_back(run.summary.queue_growth);

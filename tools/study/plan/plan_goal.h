@@ -39,21 +39,6 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
 GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance,
                           Diagnostics& diagnostics);
 
-/// Sees the requests of one run.
-class PlanObserver final : public sim::Observer {
- public:
-  PlanObserver(const GoodputGoals& bounds, double output_token_scale, bool sees_tokens = true)
-      : goodput_(bounds, output_token_scale, sees_tokens) {}
-
-  void on_done(const sim::RequestRecord& record) override { goodput_.on_done(record); }
-
-  /// Share of the reported requests that met every bound.
-  double goodput_share(const sim::RunResult& run) const;
-
- private:
-  GoodputObserver goodput_;
-};
-
 /// How far the rate of the nearest reported stage is from `rate`, as a share of the larger of the
 /// two, less four standard errors of that many random arrivals; 0 when those explain it. A client
 /// that is held back by slow answers sends less than it should. Infinite when nothing was sent, or
@@ -67,7 +52,7 @@ std::optional<double> other_rate_asked(const sim::RunResult& run, double rate);
 /// The goals' numbers in one run under a load of `rate` requests/s. A number that the run does not
 /// have is infinitely far on the wrong side.
 std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
-                                const PlanObserver& observer, double rate);
+                                double rate);
 
 /// The verdict of the runs so far.
 enum class GoalVerdict { kMeets, kMisses, kOpen };

@@ -120,28 +120,40 @@ class PlanSearch {
     double step_factor = 1;
   };
 
-  /// Every question proposes a size, all are run together, until none has one left to propose.
-  std::vector<FamilyOutcome> least_sizes(const std::vector<SizeQuestion>& questions) {
-    std::vector<SizeSearch> searches;
-    for (const SizeQuestion& q : questions) searches.emplace_back(space_, q.family);
+  /// Every search proposes something that `probe_of(search's index, proposal)` makes a fleet of;
+  /// all are run together, and told to their searches, until none has one left to propose.
+  template <class Search, class ProbeOf, class Tell>
+  void ask_together(std::vector<Search>& searches, bool with_spares, const ProbeOf& probe_of,
+                    const Tell& tell) {
     while (true) {
       std::vector<FleetProbe> probes;
       std::vector<std::size_t> asked;
       for (std::size_t i = 0; i < searches.size(); ++i)
-        if (const auto size = searches[i].next()) {
-          probes.push_back({.family = questions[i].family,
-                            .size = *size,
-                            .rate = space_.planned_rate(),
-                            .step_factor = questions[i].step_factor});
+        if (const auto next = searches[i].next()) {
+          probes.push_back(probe_of(i, *next));
           asked.push_back(i);
         }
       evaluator_.tell_open(probes.size(), searches.size());
-      if (probes.empty()) break;
+      if (probes.empty()) return;
       evaluator_.evaluate(probes);
-      add_spares(probes);
+      if (with_spares) add_spares(probes);
       for (std::size_t p = 0; p < probes.size(); ++p)
-        searches[asked[p]].tell(evaluator_.at(probes[p]));
+        tell(searches[asked[p]], evaluator_.at(probes[p]));
     }
+  }
+
+  std::vector<FamilyOutcome> least_sizes(const std::vector<SizeQuestion>& questions) {
+    std::vector<SizeSearch> searches;
+    for (const SizeQuestion& q : questions) searches.emplace_back(space_, q.family);
+    ask_together(
+        searches, true,
+        [&](std::size_t i, const FleetSize& size) {
+          return FleetProbe{.family = questions[i].family,
+                            .size = size,
+                            .rate = space_.planned_rate(),
+                            .step_factor = questions[i].step_factor};
+        },
+        [](SizeSearch& search, const FleetEvaluation& e) { search.tell(e); });
     std::vector<FamilyOutcome> outcomes;
     for (const SizeSearch& search : searches) outcomes.push_back(search.outcome());
     return outcomes;
@@ -244,14 +256,9 @@ class PlanSearch {
       plans.push_back(sim::with_kv_blocks(*plan.evaluation.plan, factor));
       plans.back().scenario.seed += r;
     }
-    const std::vector<FleetRun> runs = evaluator_.run_once(plans, space_.planned_rate());
-    for (std::size_t g = 0; g < space_.goals.size(); ++g) {
-      std::vector<double> values;
-      for (const FleetRun& run : runs) values.push_back(run.values[g]);
-      if (judge(space_.goals[g], values, space_.config.confidence).verdict != GoalVerdict::kMeets)
-        return false;
-    }
-    return true;
+    FleetEvaluation changed{.runs = evaluator_.run_once(plans, space_.planned_rate())};
+    judge_goals(space_, changed);
+    return changed.holds();
   }
 
   void find_knees() {
@@ -259,21 +266,13 @@ class PlanSearch {
     std::vector<sim::RateSearch> searches(
         result_.plans.size(),
         sim::RateSearch(rate, space_.config.knee_limit * rate, kKneeTolerance));
-    while (true) {
-      std::vector<FleetProbe> probes;
-      std::vector<std::size_t> asked;
-      for (std::size_t i = 0; i < searches.size(); ++i)
-        if (const auto next = searches[i].next()) {
-          probes.push_back(
-              {.family = result_.plans[i].family, .size = result_.plans[i].size, .rate = *next});
-          asked.push_back(i);
-        }
-      evaluator_.tell_open(probes.size(), searches.size());
-      if (probes.empty()) break;
-      evaluator_.evaluate(probes);
-      for (std::size_t p = 0; p < probes.size(); ++p)
-        searches[asked[p]].tell(evaluator_.at(probes[p]).holds());
-    }
+    ask_together(
+        searches, false,
+        [&](std::size_t i, double next) {
+          const FoundPlan& plan = result_.plans[i];
+          return FleetProbe{.family = plan.family, .size = plan.size, .rate = next};
+        },
+        [](sim::RateSearch& search, const FleetEvaluation& e) { search.tell(e.holds()); });
     for (std::size_t i = 0; i < searches.size(); ++i) {
       result_.plans[i].knee = searches[i].holds();
       result_.plans[i].knee_fails = searches[i].fails();

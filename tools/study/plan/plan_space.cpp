@@ -13,6 +13,7 @@
 #include "tools/ingest/file_kind.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/tree/parse_config.h"
+#include "tools/study/experiment/candidate.h"
 
 namespace routesim::tools {
 
@@ -424,9 +425,7 @@ class SpaceReader {
     for (const PlanPool& pool : config_.pools) least.push_back(pool.min);
     Diagnostics found;
     const LoadedScenario loaded =
-        load_scenario(fleet_request(space_, family, least, space_.planned_rate(), found), found);
-    if (found.has_errors())
-      for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
+        load_checked(fleet_request(space_, family, least, space_.planned_rate(), found), found);
     append(diagnostics_, found);
     if (found.has_errors() || loaded.variants.empty()) return;
     Diagnostics resolving;
@@ -544,10 +543,7 @@ PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics) {
 std::optional<sim::RunPlan> prepare_fleet(const PlanSpace& space, const PlanFamily& family,
                                           const FleetSize& size, double rate,
                                           Diagnostics& diagnostics) {
-  const LoadedScenario loaded =
-      load_scenario(fleet_request(space, family, size, rate, diagnostics), diagnostics);
-  if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;
-  return prepare(loaded.variants.front(), diagnostics);
+  return prepare_candidate(fleet_request(space, family, size, rate, diagnostics), diagnostics);
 }
 
 }  // namespace routesim::tools

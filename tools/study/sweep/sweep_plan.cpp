@@ -8,65 +8,23 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "policies/index/sha256.h"
-#include "sim/simulation.h"
-#include "tools/ingest/description.h"
 #include "tools/ingest/file_kind.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/goodput.h"
 #include "tools/results/metric_goal.h"
-#include "tools/results/version.h"
-#include "tools/study/parallel.h"
+#include "tools/study/experiment/candidate.h"
+#include "tools/study/experiment/experiment.h"
+#include "tools/study/experiment/threads.h"
 
 namespace routesim::tools {
 
 namespace {
 
-/// Hashes parts so that no two lists of parts look alike.
-class KeyHash {
- public:
-  void add(std::string_view part) {
-    const std::string size = std::to_string(part.size()) + ":";
-    hash_.update(size.data(), size.size());
-    hash_.update(part.data(), part.size());
-  }
-  std::string finish() { return encode_hex(hash_.finish()).substr(0, 32); }
-
- private:
-  policies::Sha256 hash_;
-};
-
-/// The contents of every file the variant names, added to the hash.
-void add_files(const LoadedVariant& variant, KeyHash& hash, Diagnostics& diagnostics) {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 36U;
-  for (const ReferencedFile& file : referenced_files(variant)) {
-    std::string text;
-    if (!read_text_file(file.path, variant.provenance.nearest(file.key), file.key, kMostBytes, text,
-                        diagnostics))
-      continue;
-    hash.add(file.key);
-    hash.add(text);
-  }
-}
-
 std::string row_key(const SweepPlan& plan, const LoadedVariant& variant, Diagnostics& diagnostics) {
-  sim::Scenario scenario = variant.scenario;
-  // Neither the words nor what results are compared with change what a run does.
-  scenario.question.clear();
-  scenario.measured = {};
-  scenario.expect.clear();
-  KeyHash hash;
-  hash.add(version());
-  hash.add(commit());
-  hash.add(scenario.variant);
-  hash.add(std::to_string(plan.config.replications));
-  for (const MetricName& metric : plan.metrics) hash.add(metric.text);
-  const FieldDescription values =
-      describe_values([&scenario](Describer& d) { describe(d, scenario); });
-  hash.add(to_json(*to_node(values)));
-  add_files(variant, hash, diagnostics);
-  return hash.finish();
+  std::vector<std::string> parts = {std::to_string(plan.config.replications)};
+  for (const MetricName& metric : plan.metrics) parts.push_back(metric.text);
+  return candidate_key(variant, parts, diagnostics);
 }
 
 ScenarioRequest cell_request(const SweepPlan& plan, const GridCell& cell) {
@@ -97,11 +55,8 @@ struct CheckedCell {
 CheckedCell check_cell(const SweepPlan& plan, std::size_t index) {
   CheckedCell checked;
   Diagnostics& found = checked.diagnostics;
-  const LoadedScenario loaded = load_scenario(cell_request(plan, plan.grid.cells[index]), found);
-  if (found.has_errors()) {
-    for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
-    return checked;
-  }
+  const LoadedScenario loaded = load_checked(cell_request(plan, plan.grid.cells[index]), found);
+  if (found.has_errors()) return checked;
   for (const LoadedVariant& variant : loaded.variants) {
     const std::optional<sim::RunPlan> run = prepare(variant, found);
     if (!run) continue;
@@ -111,8 +66,8 @@ CheckedCell check_cell(const SweepPlan& plan, std::size_t index) {
                     "is missing: the sweep's metric " + metric.text + " counts by it",
                     "set goodput: [ttft:500ms] in the scenario");
     const std::uint64_t seed = variant.scenario.seed;
-    Diagnostics late;  // Errors of building the router and the engines.
-    { const sim::Simulation probe(*run, {.seed = seed, .observers = {}}, late); }
+    Diagnostics late;
+    check_setup(*run, late);
     const double cost = request_count(*run, seed, late);
     append(found, variant.provenance.located(late));
     checked.rows.push_back({.cell = index,
@@ -191,8 +146,8 @@ void note_scenario(const SweepPlan& plan, const std::vector<CheckedCell>& cells,
 
 void check_cells(SweepPlan& plan, const SweepRequest& request, Diagnostics& diagnostics) {
   std::vector<CheckedCell> checked(plan.grid.cells.size());
-  sim::for_each_index(checked.size(), request.jobs,
-                      [&](std::size_t i) { checked[i] = check_cell(plan, i); });
+  for_each_index(checked.size(), request.jobs,
+                 [&](std::size_t i) { checked[i] = check_cell(plan, i); });
   CellDiagnostics all(plan);
   for (std::size_t i = 0; i < checked.size(); ++i) {
     all.add(i, checked[i].diagnostics);

@@ -7,53 +7,15 @@
 #include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "policies/index/sha256.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 #include "tools/results/version.h"
-#include "workloads/traces/text_scan.h"
 
 namespace routesim::tools {
 
 namespace {
-
-constexpr std::string_view kStart = "{\"key\":\"";
-constexpr std::string_view kIndex = "\",\"index\":";
-constexpr std::string_view kTailStart = ",\"variant\":\"";
-constexpr std::string_view kShard = ",\"shard\":\"";
-constexpr std::string_view kChecksum = ",\"checksum\":\"";
-constexpr std::string_view kEnd = "\"}";
-constexpr std::size_t kKeyLength = 32;
-constexpr std::size_t kChecksumLength = 16;
-
-/// The first 64 bits of SHA-256, in hex.
-std::string checksum(std::string_view text) {
-  policies::Sha256 hash;
-  hash.update(text.data(), text.size());
-  return encode_hex(hash.finish()).substr(0, kChecksumLength);
-}
-
-/// Cuts the checksum off the end of `line`; whether it fits the rest.
-bool cut_checksum(std::string_view& line) {
-  constexpr std::size_t kLength = kChecksum.size() + kChecksumLength + kEnd.size();
-  const std::string_view end = line.substr(line.size() - std::min(line.size(), kLength));
-  if (!end.starts_with(kChecksum) || !end.ends_with(kEnd)) return false;
-  line.remove_suffix(kLength);
-  return end.substr(kChecksum.size(), kChecksumLength) == checksum(line);
-}
-
-/// Cuts the shard off the end of `line`, which a good checksum vouches for.
-std::string_view cut_shard(std::string_view& line) {
-  const std::size_t at = line.rfind(kShard);
-  if (at == std::string_view::npos || !line.ends_with('"')) return {};
-  const std::string_view shard = line.substr(at + kShard.size());
-  const std::string_view value = shard.substr(0, shard.size() - 1);
-  if (value.find_first_not_of("0123456789/") != std::string_view::npos) return {};
-  line = line.substr(0, at);
-  return value;
-}
 
 StageNumbers stage_numbers(const sim::StageResult& stage, const std::vector<MetricName>& metrics) {
   StageNumbers numbers{.name = stage.info.name,
@@ -173,85 +135,6 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
   tail.front() = ',';
   tail.pop_back();
   return tail;
-}
-
-std::string sealed_row(std::string_view head, std::string_view tail, std::string_view shard) {
-  std::string line(head);
-  line.append(tail);
-  if (!shard.empty()) line.append(kShard).append(shard).append("\"");
-  const std::string sum = checksum(line);
-  return line.append(kChecksum).append(sum).append(kEnd).append("\n");
-}
-
-std::optional<StoredRow> parse_row(std::string_view line) {
-  const bool is_object = line.ends_with('}') && nlohmann::json::accept(line);
-  const bool has_checksum = line.find(kChecksum) != std::string_view::npos;
-  StoredRow row;
-  row.is_intact = cut_checksum(line);
-  if (!row.is_intact) return has_checksum ? std::optional(row) : std::nullopt;
-  row.shard = cut_shard(line);
-  // Names of axes and of values are escaped in the head, and the tail has no second variant, so the
-  // last match is the tail's start.
-  const std::size_t tail = line.rfind(kTailStart);
-  if (!is_object || !line.starts_with(kStart) || tail == std::string_view::npos)
-    return std::nullopt;
-  row.key = std::string(line.substr(kStart.size(), kKeyLength));
-  row.head = line.substr(0, tail);
-  row.tail = line.substr(tail);
-  return row.key.size() == kKeyLength && decode_hex(row.key) ? std::optional(row) : std::nullopt;
-}
-
-int column_of(std::string_view line, std::string_view member) {
-  workloads::JsonScanner json(line);
-  std::string key;
-  if (!json.begin_object()) return json.column();
-  while (json.next_member(key)) {
-    if (key == member) return json.value_column();
-    if (!json.skip()) break;
-  }
-  return json.column();
-}
-
-int damage_column(std::string_view line) {
-  if (!line.starts_with('{')) return 1;
-  workloads::JsonScanner json(line);
-  if (!json.skip() || !json.at_end()) return json.column();
-  return column_of(line, "key");
-}
-
-std::optional<RowPlace> place_of(std::string_view head) {
-  if (head.substr(std::min(head.size(), kStart.size() + kKeyLength), kIndex.size()) != kIndex)
-    return std::nullopt;
-  const nlohmann::json row = nlohmann::json::parse(std::string(head) + "}", nullptr, false);
-  if (row.is_discarded() || !row.contains("index") || !row.contains("of") ||
-      !row["index"].is_number_unsigned() || !row["of"].is_number_unsigned())
-    return std::nullopt;
-  const auto experiment = row.find("experiment");
-  const bool named = experiment != row.end() && experiment->is_string();
-  return RowPlace{.index = row["index"].get<std::size_t>(),
-                  .of = row["of"].get<std::size_t>(),
-                  .experiment = named ? experiment->get<std::string>() : std::string()};
-}
-
-void check_rows(const std::string& file, std::string_view text, Diagnostics& diagnostics) {
-  std::size_t rows = 0, of = 0;
-  std::string_view rest = text;
-  for (int number = 1; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::optional<StoredRow> row = parse_row(rest.substr(0, end));
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-    if (!row) continue;
-    const SourceLocation where{.file = file, .line = number, .column = 1};
-    if (!row->is_intact) diagnostics.error(where, "", kDamagedRow);
-    const std::optional<RowPlace> place = place_of(row->head);
-    ++rows;
-    if (place) of = place->of;
-  }
-  if (rows < of)
-    diagnostics.warning({.file = file, .line = 1, .column = 1}, "",
-                        "is partial: it has " + std::to_string(rows) + " of the " +
-                            std::to_string(of) + " rows of the sweep",
-                        "finish the sweep with --resume, or join its shards with --merge");
 }
 
 namespace {

@@ -4,9 +4,6 @@
 #include <memory>
 #include <mutex>
 
-#include "sim/observe/metrics_collector.h"
-#include "tools/results/goodput.h"
-#include "tools/study/parallel.h"
 #include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {
@@ -31,8 +28,8 @@ struct Work {
 class SweepRunner {
  public:
   SweepRunner(const SweepPlan& plan, const std::vector<std::size_t>& rows, const RowSink& sink,
-              SweepProgress& progress, Diagnostics& diagnostics)
-      : plan_(plan), sink_(sink), progress_(progress), diagnostics_(diagnostics) {
+              Experiment& experiment)
+      : plan_(plan), sink_(sink), experiment_(experiment) {
     const auto replications = static_cast<std::size_t>(plan.config.replications);
     for (const std::size_t row : rows) {
       ActiveRow& active = *active_.emplace_back(std::make_unique<ActiveRow>());
@@ -44,61 +41,39 @@ class SweepRunner {
     }
     std::stable_sort(work_.begin(), work_.end(),
                      [](const Work& a, const Work& b) { return a.cost > b.cost; });
-    progress.rows = rows.size();
-    for (const Work& work : work_) progress.cost += work.cost;
+    experiment.progress().questions = rows.size();
+    for (const Work& work : work_) experiment.progress().cost += work.cost;
   }
 
-  void run(std::size_t jobs) {
-    sim::for_each_index(work_.size(), jobs, [this](std::size_t i) { run(work_[i]); });
+  void run() {
+    experiment_.each(work_.size(),
+                     [this](std::size_t i, Diagnostics& found) { run(work_[i], found); });
   }
 
  private:
-  void run(const Work& work) {
-    if (progress_.run.stop) return;
+  void run(const Work& work, Diagnostics& found) {
     ActiveRow& active = *work.active;
-    const std::shared_ptr<const sim::RunPlan> plan = plan_of(active);
+    const std::shared_ptr<const sim::RunPlan> plan = plan_of(active, found);
     if (plan == nullptr) return;
-    Diagnostics late;
-    RunNumbers numbers;
-    {
-      const std::uint64_t seed = plan_.rows[active.row].seed + work.replication;
-      const GoodputGoals goals = goals_of(plan->scenario);
-      const sim::WorkloadConfig& workload = plan->scenario.workload;
-      GoodputObserver goodput(goals, workload.output_token_scale,
-                              sim::client_sees_tokens(workload));
-      std::vector<sim::Observer*> observers;
-      if (!goals.empty()) observers.push_back(&goodput);
-      sim::Simulation simulation(
-          *plan, {.seed = seed, .progress = &progress_.run, .observers = observers}, late);
-      if (late.has_errors()) {
-        fail(late);
-        return;
-      }
-      sim::RunResult result = simulation.run();
-      if (!goals.empty()) goodput.complete(result);
-      numbers = numbers_of(result, plan_.metrics);
-    }
-    // A run that was stopped is not a result.
-    if (progress_.run.stop) return;
-    progress_.cost_done += work.cost;
-    finish(active, work.replication, std::move(numbers));
+    const auto result = experiment_.run({.plan = *plan,
+                                         .seed = plan_.rows[active.row].seed + work.replication,
+                                         .goals = goals_of(plan->scenario)},
+                                        found);
+    if (!result) return;
+    experiment_.progress().cost_done += work.cost;
+    finish(active, work.replication, numbers_of(*result, plan_.metrics), found);
   }
 
   /// The row's plan, prepared by whoever needs it first.
-  std::shared_ptr<const sim::RunPlan> plan_of(ActiveRow& active) {
+  std::shared_ptr<const sim::RunPlan> plan_of(ActiveRow& active, Diagnostics& found) {
     const std::lock_guard lock(active.mutex);
     if (active.plan != nullptr) return active.plan;
-    Diagnostics found;
     std::optional<sim::RunPlan> plan = prepare_row(plan_, plan_.rows[active.row], found);
-    if (!plan) {
-      fail(found);
-      return nullptr;
-    }
-    active.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
+    if (plan) active.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
     return active.plan;
   }
 
-  void finish(ActiveRow& active, std::size_t replication, RunNumbers numbers) {
+  void finish(ActiveRow& active, std::size_t replication, RunNumbers numbers, Diagnostics& found) {
     {
       const std::lock_guard lock(active.mutex);
       active.runs[replication] = std::move(numbers);
@@ -108,26 +83,17 @@ class SweepRunner {
     std::string tail = row_tail(plan_, plan_.rows[active.row], active.runs);
     active.runs = {};
     const std::lock_guard lock(sink_mutex_);
-    if (progress_.run.stop) return;
+    if (experiment_.stopped()) return;
     const std::string error = sink_(active.row, std::move(tail));
-    if (error.empty()) {
-      ++progress_.rows_done;
-      return;
-    }
-    diagnostics_.error({}, "", error);
-    progress_.run.stop = true;
-  }
-
-  void fail(const Diagnostics& found) {
-    const std::lock_guard lock(sink_mutex_);
-    append(diagnostics_, found);
-    progress_.run.stop = true;
+    if (error.empty())
+      ++experiment_.progress().answered;
+    else
+      found.error({}, "", error);
   }
 
   const SweepPlan& plan_;
   const RowSink& sink_;
-  SweepProgress& progress_;
-  Diagnostics& diagnostics_;
+  Experiment& experiment_;
   std::vector<std::unique_ptr<ActiveRow>> active_;
   std::vector<Work> work_;
   std::mutex sink_mutex_;
@@ -135,9 +101,9 @@ class SweepRunner {
 
 }  // namespace
 
-void run_rows(const SweepPlan& plan, const std::vector<std::size_t>& rows, std::size_t jobs,
-              const RowSink& sink, SweepProgress& progress, Diagnostics& diagnostics) {
-  SweepRunner(plan, rows, sink, progress, diagnostics).run(jobs);
+void run_rows(const SweepPlan& plan, const std::vector<std::size_t>& rows, const RowSink& sink,
+              Experiment& experiment) {
+  SweepRunner(plan, rows, sink, experiment).run();
 }
 
 }  // namespace routesim::tools

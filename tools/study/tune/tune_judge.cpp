@@ -9,7 +9,6 @@
 
 #include "base/scalar_parse.h"
 #include "tools/results/text_table.h"
-#include "tools/study/parallel.h"
 
 namespace routesim::tools {
 
@@ -26,7 +25,7 @@ struct JudgedRun {
   Choice choice;
   std::vector<Assignment> extra;
   std::optional<sim::RunPlan> plan = {};
-  std::vector<std::vector<double>> values = {};
+  SeedValues values = {};
   std::string problem = {};
 };
 
@@ -36,8 +35,8 @@ bool is_finite(const std::vector<double>& values) {
 
 class Judge {
  public:
-  Judge(const TuneSpace& space, const TuneSearchResult& search, TuneRunner& runner)
-      : space_(space), search_(search), runner_(runner) {
+  Judge(const TuneSpace& space, const TuneSearchResult& search, Experiment& experiment)
+      : space_(space), search_(search), experiment_(experiment) {
     for (std::int64_t s = 0; s < space.config.fresh_seeds; ++s)
       out_.seeds.push_back(space.seed + kFreshSeeds + static_cast<std::uint64_t>(s));
   }
@@ -92,29 +91,20 @@ class Judge {
   }
 
   void run_all() {
-    sim::for_each_index(runs_.size(), runner_.jobs(), [&](std::size_t i) {
+    experiment_.each(runs_.size(), [&](std::size_t i, Diagnostics&) {
       JudgedRun& run = runs_[i];
       Diagnostics found;
       run.plan = prepare_choice(space_, run.choice, run.extra, found);
-      for (const Diagnostic& d : found.items())
-        if (d.severity == Severity::kError && run.problem.empty())
-          run.problem = d.path + " " + d.message;
+      run.problem = problem_of(found);
     });
-    std::vector<TuneRun> all;
-    for (const JudgedRun& run : runs_)
-      for (const std::uint64_t seed : out_.seeds)
-        if (run.plan) all.push_back({.plan = &*run.plan, .seed = seed});
-    runner_.progress().planned = runner_.progress().runs + all.size();
-    runner_.run(all);
-    out_.runs = all.size();
-    std::size_t next = 0;
+    std::vector<SeedRuns> all;
     for (JudgedRun& run : runs_) {
-      run.values.assign(space_.metrics.size(), {});
-      if (!run.plan) continue;
-      for (std::size_t s = 0; s < out_.seeds.size(); ++s, ++next)
-        for (std::size_t m = 0; m < space_.metrics.size(); ++m)
-          run.values[m].push_back(all[next].values[m]);
+      run.values.resize(space_.metrics.size());
+      if (run.plan) all.push_back({.plan = &*run.plan, .seeds = out_.seeds, .values = &run.values});
     }
+    out_.runs = all.size() * out_.seeds.size();
+    experiment_.progress().planned = experiment_.progress().runs + out_.runs;
+    run_candidates(space_, all, experiment_);
   }
 
   const JudgedRun& at(std::size_t load, Who who) const { return runs_[kWhoCount * load + who]; }
@@ -418,7 +408,7 @@ class Judge {
 
   const TuneSpace& space_;
   const TuneSearchResult& search_;
-  TuneRunner& runner_;
+  Experiment& experiment_;
   std::vector<JudgedRun> runs_;  ///< By load and Who, then the knobs taken back, then the front.
   TuneJudgement out_;
 };
@@ -482,8 +472,8 @@ std::size_t least_judgement_runs(const TuneSpace& space) {
 }
 
 TuneJudgement judge_tune(const TuneSpace& space, const TuneSearchResult& search,
-                         TuneRunner& runner) {
-  return Judge(space, search, runner).run();
+                         Experiment& experiment) {
+  return Judge(space, search, experiment).run();
 }
 
 }  // namespace routesim::tools

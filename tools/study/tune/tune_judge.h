@@ -98,8 +98,8 @@ bool decides(const TuneSpace& space, const TuneSearchResult& search, const Metri
 /// Runs of a judgement whose best configuration has no change to take back.
 std::size_t least_judgement_runs(const TuneSpace& space);
 
-/// Runs and judges; throws TuneStopped when a run had errors.
+/// Runs and judges; throws Stopped when a run had errors.
 TuneJudgement judge_tune(const TuneSpace& space, const TuneSearchResult& search,
-                         TuneRunner& runner);
+                         Experiment& experiment);
 
 }  // namespace routesim::tools

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
-#include "tools/study/parallel.h"
 #include "tools/study/tune/tune_sample.h"
 
 namespace routesim::tools {
@@ -28,17 +27,17 @@ constexpr std::size_t kFirstRounds = 3;
 /// not clearly worse.
 constexpr double kFirstBlocks = 1.6;
 
-sim::RunPlan published_plan(const TuneSpace& space, TuneRunner& runner) {
-  auto plan = prepare_choice(space, space.published(), {}, runner.diagnostics());
-  if (!plan) throw TuneStopped{};
+sim::RunPlan published_plan(const TuneSpace& space, Experiment& experiment) {
+  auto plan = prepare_choice(space, space.published(), {}, experiment.diagnostics());
+  if (!plan) throw Stopped{};
   return std::move(*plan);
 }
 
 class Search {
  public:
-  Search(const TuneSpace& space, TuneRunner& runner)
+  Search(const TuneSpace& space, Experiment& experiment)
       : space_(space),
-        runner_(runner),
+        experiment_(experiment),
         block_(static_cast<std::size_t>(space.config.block)),
         seed_(mix64(space.seed, kSearchSalt)) {
     result_.conditions = space.conditions;
@@ -48,7 +47,7 @@ class Search {
     result_.budget = budget;
     const auto for_races =
         static_cast<std::size_t>(static_cast<double>(budget) * (1 - kSimplifyShare));
-    runner_.progress().planned = budget;
+    experiment_.progress().planned = budget;
     start();
     const std::size_t iterations = iteration_count(for_races);
     for (iteration_ = 1; iteration_ <= iterations; ++iteration_) {
@@ -91,13 +90,13 @@ class Search {
     };
     for (const TuneGoal& goal : space_.goals)
       if (is_missing(goal.metric))
-        runner_.diagnostics().error({.file = space_.path}, "goals",
-                                    "the load has no " + goal.metric.text);
+        experiment_.diagnostics().error({.file = space_.path}, "goals",
+                                        "the load has no " + goal.metric.text);
     for (const Condition& condition : result_.conditions)
       if (space_.config.subject_to && is_missing(condition.metric))
-        runner_.diagnostics().error({.file = space_.path}, "subject_to",
-                                    "the load has no " + condition.metric.text);
-    if (runner_.diagnostics().has_errors()) throw TuneStopped{};
+        experiment_.diagnostics().error({.file = space_.path}, "subject_to",
+                                        "the load has no " + condition.metric.text);
+    experiment_.throw_if_stopped();
     std::erase_if(result_.conditions, [&](const Condition& c) { return is_missing(c.metric); });
     alive_ = {0};
   }
@@ -157,18 +156,16 @@ class Search {
   /// Resolves those in the race that have no plan yet. One that cannot run leaves.
   void prepare() {
     std::vector<std::string> problems(result_.candidates.size());
-    sim::for_each_index(alive_.size(), runner_.jobs(), [&](std::size_t i) {
+    experiment_.each(alive_.size(), [&](std::size_t i, Diagnostics&) {
       TuneCandidate& candidate = result_.candidates[alive_[i]];
       if (candidate.plan != nullptr) return;
       Diagnostics found;
       if (auto plan = prepare_choice(space_, candidate.choice, {}, found))
         candidate.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
-      for (const Diagnostic& d : found.items())
-        if (d.severity == Severity::kError && problems[alive_[i]].empty())
-          problems[alive_[i]] = "cannot run: " + d.path + " " + d.message;
+      problems[alive_[i]] = problem_of(found);
     });
     for (std::size_t i = 0; i < problems.size(); ++i)
-      if (!problems[i].empty()) drop(i, problems[i]);
+      if (!problems[i].empty()) drop(i, "cannot run: " + problems[i]);
   }
 
   void drop(std::size_t index, const std::string& why) {
@@ -184,22 +181,17 @@ class Search {
       if (result_.candidates[i].rounds == round) missing.push_back(i);
     if (result_.candidates[0].plan == nullptr)
       result_.candidates[0].plan =
-          std::make_shared<const sim::RunPlan>(published_plan(space_, runner_));
-    std::vector<TuneRun> runs;
-    for (const std::size_t i : missing)
-      for (std::size_t s = 0; s < block_; ++s)
-        runs.push_back(
-            {.plan = result_.candidates[i].plan.get(), .seed = space_.seed + round * block_ + s});
-    runner_.run(runs);
-    result_.runs += runs.size();
-    for (std::size_t m = 0; m < missing.size(); ++m) {
-      TuneCandidate& candidate = result_.candidates[missing[m]];
+          std::make_shared<const sim::RunPlan>(published_plan(space_, experiment_));
+    std::vector<std::uint64_t> seeds(block_);
+    std::iota(seeds.begin(), seeds.end(), space_.seed + round * block_);
+    std::vector<SeedRuns> runs;
+    for (const std::size_t i : missing) {
+      TuneCandidate& candidate = result_.candidates[i];
       ++candidate.rounds;
-      candidate.values.resize(space_.metrics.size());
-      for (std::size_t s = 0; s < block_; ++s)
-        for (std::size_t v = 0; v < space_.metrics.size(); ++v)
-          candidate.values[v].push_back(runs[m * block_ + s].values[v]);
+      runs.push_back({.plan = candidate.plan.get(), .seeds = seeds, .values = &candidate.values});
     }
+    run_candidates(space_, runs, experiment_);
+    result_.runs += missing.size() * block_;
   }
 
   /// Entries of candidates that are compared with each other.
@@ -218,7 +210,7 @@ class Search {
 
   void race(std::size_t most_rounds) {
     for (std::size_t round = 0; round < most_rounds && alive_.size() > 1; ++round) {
-      runner_.progress().candidates = alive_.size();
+      experiment_.progress().candidates = alive_.size();
       if (!fit_to_budget(round)) return;
       const std::size_t before = alive_.size();
       run_block(alive_, round);
@@ -365,7 +357,7 @@ class Search {
   }
 
   const TuneSpace& space_;
-  TuneRunner& runner_;
+  Experiment& experiment_;
   std::size_t block_;   ///< Seeds of one round.
   std::uint64_t seed_;  ///< Of the draws of the search.
   TuneSearchResult result_;
@@ -442,17 +434,18 @@ std::size_t least_budget(const TuneSpace& space) {
       std::ceil(blocks * static_cast<double>(space.config.block) / (1 - kSimplifyShare)));
 }
 
-std::size_t budget_of(const TuneSpace& space, TuneRunner& runner) {
+std::size_t budget_of(const TuneSpace& space, Experiment& experiment) {
   if (space.config.budget) return static_cast<std::size_t>(*space.config.budget);
-  const sim::RunPlan plan = published_plan(space, runner);
-  TuneRun run{.plan = &plan, .seed = space.seed};
-  runner.run(std::span(&run, 1));
-  const double runs = std::min(kDefaultWork / run.work, static_cast<double>(kDefaultBudget));
+  const sim::RunPlan plan = published_plan(space, experiment);
+  SeedValues values;
+  const SeedRuns run{.plan = &plan, .seeds = {space.seed}, .values = &values};
+  const double work = run_candidates(space, std::span(&run, 1), experiment);
+  const double runs = std::min(kDefaultWork / work, static_cast<double>(kDefaultBudget));
   return std::max(static_cast<std::size_t>(runs), least_budget(space));
 }
 
-TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, TuneRunner& runner) {
-  return Search(space, runner).run(budget);
+TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, Experiment& experiment) {
+  return Search(space, experiment).run(budget);
 }
 
 }  // namespace routesim::tools

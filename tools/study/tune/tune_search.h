@@ -17,9 +17,6 @@
 
 namespace routesim::tools {
 
-/// Results of one configuration: by metric, then by seed.
-using SeedValues = std::vector<std::vector<double>>;
-
 /// One configuration and its results so far.
 struct TuneCandidate {
   Choice choice = {};
@@ -61,14 +58,14 @@ std::size_t least_budget(const TuneSpace& space);
 
 /// Runs of a search without a budget, unless they are large.
 inline constexpr std::size_t kDefaultBudget = 1000;
-/// The sum of TuneRun::work that a search without a budget may take. Of the shipped scenarios the
+/// The work of runs that a search without a budget may take. Of the shipped scenarios the
 /// dearest takes 2.5 ns of CPU time for each, so seven minutes.
 inline constexpr double kDefaultWork = 160e9;
 
 /// The budget of the tuning. One without it gets kDefaultBudget, or what kDefaultWork allows when
 /// runs are as large as one of the published configuration, but at least least_budget(). Throws as
 /// search_tune().
-std::size_t budget_of(const TuneSpace& space, TuneRunner& runner);
+std::size_t budget_of(const TuneSpace& space, Experiment& experiment);
 
 /// A change that gains less than this goes back, unless taking it back is worse beyond chance.
 inline constexpr double kTinyGain = 0.005;
@@ -83,8 +80,8 @@ std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condit
 /// Whether ratios of this metric are compared: of times and rates, not of shares and counts.
 bool is_ratio_metric(const MetricName& metric);
 
-/// Searches; throws TuneStopped when a run had errors, or the published configuration has no value
+/// Searches; throws Stopped when a run had errors, or the published configuration has no value
 /// of a goal. Deterministic in (space, seed, budget).
-TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, TuneRunner& runner);
+TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, Experiment& experiment);
 
 }  // namespace routesim::tools

@@ -15,6 +15,7 @@
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/goodput.h"
+#include "tools/study/experiment/candidate.h"
 #include "tools/study/tune/changed_document.h"
 #include "tools/study/tune/knobs.h"
 
@@ -380,9 +381,7 @@ std::optional<sim::RunPlan> prepare_choice(const TuneSpace& space, const Choice&
   }
   for (const std::vector<Assignment>& more : {document, space.assignments(choice), extra})
     request.assignments.insert(request.assignments.end(), more.begin(), more.end());
-  const LoadedScenario loaded = load_scenario(request, diagnostics);
-  if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;
-  return prepare(loaded.variants.front(), diagnostics);
+  return prepare_candidate(request, diagnostics);
 }
 
 Assignment make_assignment(const std::string& path, const std::string& value,

@@ -22,7 +22,7 @@
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/run_checks.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/study/parallel.h"
+#include "tools/study/experiment/candidate.h"
 
 namespace routesim::tools {
 
@@ -195,11 +195,9 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
   input.held_out = std::filesystem::path(path).parent_path().filename() == "holdout";
   Diagnostics found;
   const LoadedScenario scenario =
-      load_scenario({.path = path, .sets = sets, .variants = variants}, found);
+      load_checked({.path = path, .sets = sets, .variants = variants}, found);
   std::vector<std::string> files;
-  if (found.has_errors())
-    for (const LoadedVariant& variant : scenario.variants) check_variant(variant, found);
-  else
+  if (!found.has_errors())
     for (const LoadedVariant& variant : scenario.variants) {
       input.scenario = variant.scenario.name;
       if (variant.scenario.measured.csv.empty() || variant.scenario.measured.policy.empty())
@@ -249,9 +247,8 @@ ValidationInput on_roofline(const ValidationInput& input, const std::string& pat
 }
 
 std::vector<ScenarioValidation> run_validation(
-    const std::vector<ValidationInput>& inputs, const ValidationEffort& effort,
-    const std::function<void(const std::string&)>& report, sim::Progress& progress,
-    Diagnostics& diagnostics) {
+    const std::vector<ValidationInput>& inputs, std::size_t seeds,
+    const std::function<void(const std::string&)>& report, Experiment& experiment) {
   struct Job {
     std::size_t input;
     std::size_t variant;
@@ -261,31 +258,28 @@ std::vector<ScenarioValidation> run_validation(
   std::vector<ValidationBook> books;
   std::vector<Job> jobs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    books.emplace_back(inputs[i], effort.seeds);
+    books.emplace_back(inputs[i], seeds);
     for (std::size_t v = 0; v < inputs[i].variants.size(); ++v)
-      for (std::size_t s = 0; s < effort.seeds; ++s) jobs.push_back({i, v, s});
+      for (std::size_t s = 0; s < seeds; ++s) jobs.push_back({i, v, s});
   }
   std::mutex report_mutex;
-  sim::for_each_index(jobs.size(), effort.jobs, [&](std::size_t i) {
-    if (progress.stop) return;
+  // Every scenario says what is wrong with it, so no run waits for the errors of another.
+  experiment.each(jobs.size(), [&](std::size_t i, Diagnostics&) {
     Job& job = jobs[i];
     const sim::RunPlan& plan = inputs[job.input].variants[job.variant].plan;
     const std::uint64_t seed = plan.scenario.seed + job.seed;
     const auto start = std::chrono::steady_clock::now();
-    sim::Simulation simulation(plan, {.seed = seed, .progress = &progress, .observers = {}},
-                               job.found);
-    if (job.found.has_errors()) return;
-    const sim::RunResult result = simulation.run();
-    if (progress.stop) return;
-    books[job.input].add(job.variant, job.seed, result);
+    const auto result = experiment.run({.plan = plan, .seed = seed}, job.found);
+    if (!result) return;
+    books[job.input].add(job.variant, job.seed, *result);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     const std::lock_guard lock(report_mutex);
     report(fmt::format("{}, {}, seed {}: {:.2f} s\n", printable(plan.scenario.name),
                        printable(plan.scenario.variant), seed, elapsed.count()));
   });
-  for (const Job& job : jobs) append(diagnostics, job.found);
+  for (const Job& job : jobs) append(experiment.diagnostics(), job.found);
+  experiment.throw_if_stopped();
   std::vector<ScenarioValidation> all;
-  if (progress.stop || diagnostics.has_errors()) return all;
   for (const ValidationBook& book : books) all.push_back(book.finish());
   return all;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/simulation.h"
+#include "tools/study/experiment/experiment.h"
 #include "tools/study/validate/validation.h"
 
 namespace routesim::tools {
@@ -24,17 +24,11 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
 ValidationInput on_roofline(const ValidationInput& input, const std::string& path,
                             const std::vector<std::string>& sets);
 
-struct ValidationEffort {
-  std::size_t seeds = 5;  ///< Per variant, from the scenario's seed on; at least 1.
-  std::size_t jobs = 1;   ///< Threads; at least 1. No effect on the result.
-};
-
-/// Runs every variant with every seed. `report` gets a line per finished run, in the order they
-/// finish, from one thread at a time. Empty when `progress.stop` was set or `diagnostics` got an
-/// error; an internal error of a run is thrown, that of the first run in the order of the inputs.
+/// Runs every variant with `seeds` >= 1 seeds, from its scenario's on. `report` gets a line per
+/// finished run, in the order they finish, from one thread at a time. Throws Stopped; an internal
+/// error of a run is thrown, that of the first run in the order of the inputs.
 std::vector<ScenarioValidation> run_validation(
-    const std::vector<ValidationInput>& inputs, const ValidationEffort& effort,
-    const std::function<void(const std::string&)>& report, sim::Progress& progress,
-    Diagnostics& diagnostics);
+    const std::vector<ValidationInput>& inputs, std::size_t seeds,
+    const std::function<void(const std::string&)>& report, Experiment& experiment);
 
 }  // namespace routesim::tools

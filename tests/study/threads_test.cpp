@@ -1,4 +1,4 @@
-#include "tools/study/parallel.h"
+#include "tools/study/experiment/threads.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace routesim::sim {
+namespace routesim::tools {
 namespace {
 
 TEST(ForEachIndex, CallsEveryIndexOnce) {
@@ -35,42 +35,17 @@ TEST(ForEachIndex, RethrowsTheLowestFailureForAnyNumberOfThreads) {
   }
 }
 
-TEST(ForEachIndex, AJobBeginsAfterTheOneItNeeds) {
-  // 0 <- 2 <- 3 and 1 <- 4; 5 needs none.
-  const std::vector<std::size_t> after = {kNoJob, kNoJob, 0, 2, 1, kNoJob};
-  for (const std::size_t jobs : {1U, 2U, 6U}) {
-    for (int repeat = 0; repeat < 50; ++repeat) {
-      std::vector<std::atomic<bool>> done(after.size());
-      for_each_index(
-          after.size(), jobs,
-          [&](std::size_t i) {
-            if (after[i] != kNoJob) {
-              EXPECT_TRUE(done[after[i]]);
-            }
-            done[i] = true;
-          },
-          after);
-      for (const std::atomic<bool>& d : done) EXPECT_TRUE(d);
-    }
-  }
-}
-
-TEST(ForEachIndex, RunsWhatIsBelowAFailureEvenWhenItHadToWait) {
-  const std::vector<std::size_t> after = {kNoJob, 0, kNoJob, kNoJob};
+TEST(ForEachIndex, RunsWhatIsBelowAFailure) {
   for (const std::size_t jobs : {1U, 2U, 4U}) {
     for (int repeat = 0; repeat < 50; ++repeat) {
-      std::string what;
-      try {
-        for_each_index(
-            after.size(), jobs,
-            [](std::size_t i) {
-              if (i > 0) throw std::runtime_error(std::to_string(i));
-            },
-            after);
-      } catch (const std::runtime_error& e) {
-        what = e.what();
-      }
-      EXPECT_EQ(what, "1") << jobs << " jobs";
+      std::vector<std::atomic<int>> calls(20);
+      EXPECT_THROW(for_each_index(calls.size(), jobs,
+                                  [&](std::size_t i) {
+                                    ++calls[i];
+                                    if (i == 5) throw std::runtime_error("5");
+                                  }),
+                   std::runtime_error);
+      for (std::size_t i = 0; i <= 5; ++i) EXPECT_EQ(calls[i].load(), 1);
     }
   }
 }
@@ -84,4 +59,4 @@ TEST(ForEachIndex, OneThreadKeepsTheOrder) {
 TEST(DefaultJobs, IsAtLeastOne) { EXPECT_GE(default_jobs(), 1U); }
 
 }  // namespace
-}  // namespace routesim::sim
+}  // namespace routesim::tools

@@ -1,4 +1,8 @@
-// The rows of a sweep that is under way, safe from a kill at any moment.
+// The journal of a study that is under way, safe from a kill at any moment: one row for each of its
+// candidates, by the candidate's key.
+//
+//   {"key":"…", what the study says of the candidate's place,"variant":"…", its values,
+//    "shard":"2/8","checksum":"…"}
 //
 // Rows are appended to OUTPUT.partial in the order they finish; when all are there, OUTPUT is
 // written whole, in grid order, and the partial file goes away. A kill leaves either the partial
@@ -6,7 +10,9 @@
 // torn last line and nothing else.
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,14 +22,42 @@
 
 namespace routesim::tools {
 
+/// The byte behind a row's key, which has 32 digits.
+inline constexpr std::size_t kKeyEnd = 40;
+
+/// The line of a row: head, tail and seal, with a line break. `shard` is `I/N`, or empty.
+std::string sealed_row(std::string_view head, std::string_view tail, std::string_view shard);
+
+/// A stored row, taken apart without being interpreted. The views point into the line.
+struct StoredRow {
+  std::string key;
+  std::string_view head;
+  std::string_view tail;
+  std::string_view shard;  ///< Empty in rows of a whole sweep.
+  bool is_intact = false;  ///< Whether the checksum fits the line.
+};
+
+/// Nothing when `line` (without its line break) is not a row of a sweep. A line with a checksum
+/// that does not fit is a row that is not intact, whatever else it holds.
+std::optional<StoredRow> parse_row(std::string_view line);
+
+/// The error about a row that is not intact.
+inline constexpr char kDamagedRow[] = "this row is damaged: its checksum does not fit";
+
+/// The column of a member's value in its line, in bytes from 1: the end of the object when it has
+/// none, or the place where the line stops being JSON when that comes first.
+int column_of(std::string_view line, std::string_view member);
+/// The column where a line that is not a row stops being one.
+int damage_column(std::string_view line);
+
 /// Not copyable: it holds the partial file open, and locked against a second sweep.
-class SweepJournal {
+class Journal {
  public:
   /// `shard` is the one that this process computes, `I/N`; empty = the whole sweep.
-  SweepJournal(std::string output, std::string shard);
-  ~SweepJournal();
-  SweepJournal(const SweepJournal&) = delete;
-  SweepJournal& operator=(const SweepJournal&) = delete;
+  Journal(std::string output, std::string shard);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
 
   /// Opens the partial file. With `resume` takes up the tails of the rows in it and in OUTPUT;
   /// without, it is an error that the partial file has rows. A line that is no row or whose
@@ -59,18 +93,5 @@ class SweepJournal {
   double synced_at_s_ = 0;  ///< When the file last went to the disk.
   std::map<std::string, std::string> tails_;
 };
-
-/// A file of rows as it was read.
-struct RowFile {
-  std::string path;
-  std::string text;
-};
-
-/// All rows in grid order: the bytes that one unsharded sweep would have written. Errors: a line
-/// that is no row, files of grids of different sizes or of different
-/// experiments (other overrides, seeds, replications or builds), rows that are missing, and a
-/// clash, which is a place in the grid or a key with two different rows. A row given twice with the
-/// same bytes is a warning.
-std::string merge_rows(const std::vector<RowFile>& files, Diagnostics& diagnostics);
 
 }  // namespace routesim::tools

@@ -1,0 +1,79 @@
+#include "tools/study/experiment/experiment.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/tree_reader.h"
+#include "tools/study/experiment/threads.h"
+
+namespace routesim::tools {
+
+std::optional<sim::RunResult> simulate(const sim::RunPlan& plan, const sim::RunOptions& options,
+                                       Diagnostics& found) {
+  sim::Simulation simulation(plan, options, found);
+  if (found.has_errors()) return std::nullopt;
+  const auto named = [&](const InternalError& e) {
+    return std::string(e.what()) + "\n  in variant " + printable(plan.scenario.variant) +
+           " with seed " + std::to_string(options.seed);
+  };
+  try {
+    return simulation.run();
+  } catch (const sim::StuckError& e) {
+    throw sim::StuckError(named(e));
+  } catch (const InternalError& e) {
+    throw InternalError(named(e));
+  }
+}
+
+void check_setup(const sim::RunPlan& plan, Diagnostics& found) {
+  const sim::Simulation set_up(plan, {.seed = plan.scenario.seed, .observers = {}}, found);
+}
+
+void Experiment::throw_if_stopped() const {
+  if (stopped() || diagnostics_.has_errors()) throw Stopped{};
+}
+
+void Experiment::each(std::size_t count,
+                      const std::function<void(std::size_t, Diagnostics&)>& work) {
+  std::atomic<std::size_t> first_bad{count};
+  std::mutex mutex;
+  Diagnostics lowest;  // Of `first_bad`.
+  for_each_index(count, jobs_, [&](std::size_t i) {
+    if (stopped() || i > first_bad) return;
+    Diagnostics found;
+    work(i, found);
+    if (!found.has_errors()) return;
+    const std::lock_guard lock(mutex);
+    if (i > first_bad) return;
+    first_bad = i;
+    lowest = std::move(found);
+  });
+  append(diagnostics_, lowest);
+  throw_if_stopped();
+}
+
+std::optional<sim::RunResult> Experiment::run(const RunRequest& request, Diagnostics& found) {
+  const sim::WorkloadConfig& workload = request.plan.scenario.workload;
+  GoodputObserver goodput(request.goals, workload.output_token_scale,
+                          sim::client_sees_tokens(workload));
+  std::vector<sim::Observer*> observers = request.observers;
+  if (!request.goals.empty()) observers.push_back(&goodput);
+  std::optional<sim::RunResult> result = simulate(request.plan,
+                                                  {.seed = request.seed,
+                                                   .check = request.check,
+                                                   .progress = &progress_.run,
+                                                   .observers = std::move(observers)},
+                                                  found);
+  if (!result) return std::nullopt;
+  ++progress_.runs;
+  if (stopped() && !request.partial) return std::nullopt;
+  if (request.goals.empty()) return result;
+  goodput.complete(*result);
+  if (request.good != nullptr) *request.good = goodput.result(*result);
+  return result;
+}
+
+}  // namespace routesim::tools
