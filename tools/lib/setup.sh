@@ -9,7 +9,7 @@ BUILD="$ROOT/build/release"
 # Each entry is command=package.
 readonly RUN_COMMANDS=(cmake=cmake ninja=ninja-build c++=g++ ccache=ccache)
 readonly RUN_PACKAGES=(libboost-dev libboost-program-options-dev libyaml-cpp-dev nlohmann-json3-dev
-  libfmt-dev libmuparser-dev librandom123-dev libxxhash-dev libeigen3-dev)
+  libfmt-dev libmuparser-dev librandom123-dev libxxhash-dev libeigen3-dev libtbb-dev)
 readonly TEST_COMMANDS=(git=git dpkg-shlibdeps=dpkg-dev file=file)
 readonly TEST_PACKAGES=(libgtest-dev libbenchmark-dev)
 # Tests that need one of these are skipped without it, for releases that do not carry it.

@@ -4,13 +4,15 @@
 #include <sched.h>
 #endif
 
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
-#include <vector>
 
 namespace routesim::tools {
 
@@ -32,15 +34,20 @@ void for_each_index(std::size_t count, std::size_t jobs,
       }
     }
   };
-  {
-    // The caller is one of the threads; the others are joined at the end of this block.
-    std::vector<std::jthread> others;
-    try {
-      for (std::size_t i = 1; i < std::min(jobs, count); ++i) others.emplace_back(drain);
-    } catch (const std::system_error&) {
-      // The system allows no more threads: those that run take all indices.
-    }
+  const std::size_t threads = std::min(jobs, count);
+  if (threads <= 1) {
     drain();
+  } else {
+    // An arena of its own, so that a thread that waits here takes no work of another call. Where
+    // the system allows fewer threads, those that run take all indices.
+    const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, threads);
+    tbb::task_arena arena(static_cast<int>(threads));
+    arena.execute([&] {
+      tbb::task_group others;
+      for (std::size_t i = 1; i < threads; ++i) others.run(drain);
+      drain();
+      others.wait();
+    });
   }
   if (failure) std::rethrow_exception(failure);
 }
