@@ -811,10 +811,10 @@ TEST(RunVerdict, AScanSaysThatItJudgesNoExpectation) {
 
 TEST(RunVerdict, IsTheSameInJson) {
   const Verdict verdict = verdict_of(run_of({one_stage("a", 3), one_stage("b", 1)}));
-  JsonWriter json;
+  JsonWriter writer;
   VerdictRecord record = verdict_record(verdict);
-  write_value(json, record);
-  const nlohmann::json value = nlohmann::json::parse(json.str());
+  write_value(writer, record);
+  const nlohmann::json value = nlohmann::json::parse(writer.str());
   EXPECT_EQ(value["headline"], plain(verdict.headline));
   ASSERT_EQ(value["lines"].size(), verdict.lines.size());
   EXPECT_EQ(value["lines"][0]["better"], true);

@@ -487,7 +487,7 @@ std::string render_tune_csv(const TuneReport& report) {
       text += "," + csv_field(report.space.knobs[k].values[candidate.choice[k]].text);
     for (std::size_t m = 0; m < report.space.metrics.size(); ++m) {
       const double mean = candidate.values.empty() ? NAN : sim::mean(candidate.values[m]);
-      text += "," + (std::isfinite(mean) ? number_text(mean) : std::string());
+      text.append(",").append(std::isfinite(mean) ? number_text(mean) : std::string());
     }
     text += fmt::format(",{},{},{}\n", candidate.rounds, candidate.seeds(),
                         csv_field(candidate.dropped));
