@@ -28,8 +28,10 @@ struct TableRow {
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   for (std::size_t at = 2, end = line.find(" |", at); end != std::string::npos;
-       at = end + 3, end = line.find(" |", at))
+       at = end + 3, end = line.find(" |", at)) {
     cells.push_back(line.substr(at, end - at));
+    std::erase(cells.back(), '\\');  // Markdown writes `_` as `\_`.
+  }
   return cells;
 }
 

@@ -406,6 +406,7 @@ TEST(ValidationPage, SaysTheErrorsByClassAndSortsThem) {
                 {"rate", stage},
                 {"measured", measured},
                 {"simulated", simulated},
+                {"samples", {simulated}},
                 {"error_percent", 100 * (simulated / measured - 1)},
                 {"status", "scored"}};
   };
