@@ -407,7 +407,8 @@ TEST(ValidationPage, SaysTheErrorsByClassAndSortsThem) {
                 {"measured", measured},
                 {"simulated", simulated},
                 {"samples", {simulated}},
-                {"error_percent", 100 * (simulated / measured - 1)},
+                {"seed_sd", 0},
+                {"error_percent", 100 * (simulated - measured) / measured},
                 {"status", "scored"}};
   };
   const json all = {{"version", "1"},
