@@ -394,23 +394,25 @@ json error_row(const std::string& policy, double mape) {
           {"limit_percent", 10}};
 }
 
+/// A published number of TTFT p90 and the simulated one.
+json published_cell(const std::string& stage, double measured, double simulated) {
+  return json{{"experiment", "e"},
+              {"policy", "p"},
+              {"variant", "v"},
+              {"stage", stage},
+              {"metric", "ttft"},
+              {"statistic", "p90"},
+              {"unit", "ms"},
+              {"rate", stage},
+              {"measured", measured},
+              {"simulated", simulated},
+              {"samples", {simulated}},
+              {"seed_sd", 0},
+              {"error_percent", 100 * (simulated - measured) / measured},
+              {"status", "scored"}};
+}
+
 TEST(ValidationPage, SaysTheErrorsByClassAndSortsThem) {
-  const auto cell = [](const std::string& stage, double measured, double simulated) {
-    return json{{"experiment", "e"},
-                {"policy", "p"},
-                {"variant", "v"},
-                {"stage", stage},
-                {"metric", "ttft"},
-                {"statistic", "p90"},
-                {"unit", "ms"},
-                {"rate", stage},
-                {"measured", measured},
-                {"simulated", simulated},
-                {"samples", {simulated}},
-                {"seed_sd", 0},
-                {"error_percent", 100 * (simulated - measured) / measured},
-                {"status", "scored"}};
-  };
   const json all = {{"version", "1"},
                     {"by_class",
                      {{{"held_out", false},
@@ -428,7 +430,7 @@ TEST(ValidationPage, SaysTheErrorsByClassAndSortsThem) {
                     {"scenarios",
                      {{{"scenario", "ladder"},
                        {"held_out", false},
-                       {"cells", {cell("5", 100, 105), cell("10", 200, 180)}},
+                       {"cells", {published_cell("5", 100, 105), published_cell("10", 200, 180)}},
                        {"errors", {error_row("small", 2), error_row("large", 12)}},
                        {"notes", json::array()}},
                       {{"scenario", "unseen"},
