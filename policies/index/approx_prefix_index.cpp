@@ -49,7 +49,7 @@ class HashLru {
   void touch(std::span<const std::uint64_t> hashes, F f) {
     for (std::size_t i = 0; i < hashes.size();) {
       const std::uint32_t n = table_.find(*this, hashes[i]);
-      if (n != kNone) {
+      if (n != kNoSlot) {
         i += move_to_end(n, hashes.subspan(i));
         continue;
       }
@@ -60,7 +60,7 @@ class HashLru {
   std::uint64_t key(std::uint32_t n) const { return hashes_[n]; }
   template <class F>
   void for_each(F f) const {
-    for (std::uint32_t n = oldest_; n != kNone; n = newer_[n]) f(hashes_[n]);
+    for (std::uint32_t n = oldest_; n != kNoSlot; n = newer_[n]) f(hashes_[n]);
   }
 
  private:
@@ -74,7 +74,7 @@ class HashLru {
       last += static_cast<std::uint32_t>(n);
       moved += n;
       const std::uint32_t next = newer_[last];
-      if (moved == hashes.size() || next == kNone || hashes_[next] != hashes[moved]) break;
+      if (moved == hashes.size() || next == kNoSlot || hashes_[next] != hashes[moved]) break;
       last = next;
       ++moved;
     }
@@ -103,8 +103,8 @@ class HashLru {
     } else {
       n = static_cast<std::uint32_t>(hashes_.size());
       hashes_.push_back(hash);
-      older_.push_back(kNone);
-      newer_.push_back(kNone);
+      older_.push_back(kNoSlot);
+      newer_.push_back(kNoSlot);
     }
     table_.insert(hash, n);
     link(n, n);
@@ -113,13 +113,13 @@ class HashLru {
   // Nodes that follow each other, the older one first.
   void unlink(std::uint32_t first, std::uint32_t last) {
     const std::uint32_t older = older_[first], newer = newer_[last];
-    (older == kNone ? oldest_ : newer_[older]) = newer;
-    (newer == kNone ? newest_ : older_[newer]) = older;
+    (older == kNoSlot ? oldest_ : newer_[older]) = newer;
+    (newer == kNoSlot ? newest_ : older_[newer]) = older;
   }
   void link(std::uint32_t first, std::uint32_t last) {
     older_[first] = newest_;
-    newer_[last] = kNone;
-    (newest_ == kNone ? oldest_ : newer_[newest_]) = first;
+    newer_[last] = kNoSlot;
+    (newest_ == kNoSlot ? oldest_ : newer_[newest_]) = first;
     newest_ = last;
   }
   /// Nodes that are pushed out are mostly neighbours, too.
@@ -129,8 +129,8 @@ class HashLru {
   std::vector<std::uint64_t> hashes_;  // By node, as are the next two.
   std::vector<std::uint32_t> older_, newer_;
   SlotTable table_;
-  std::uint32_t oldest_ = kNone;
-  std::uint32_t newest_ = kNone;
+  std::uint32_t oldest_ = kNoSlot;
+  std::uint32_t newest_ = kNoSlot;
 };
 
 class ApproxPrefixIndex::Impl {
@@ -142,7 +142,7 @@ class ApproxPrefixIndex::Impl {
   std::uint64_t key(std::uint32_t n) const { return hash[n]; }
   std::uint32_t find(std::uint64_t h) const { return table.find(*this, h); }
   std::uint32_t follow(std::uint32_t previous, std::uint64_t h) const {
-    if (previous != kNone) {
+    if (previous != kNoSlot) {
       if (previous + 1 < hash.size() && is(previous + 1, h)) return previous + 1;
       if (is(hint[previous], h)) return hint[previous];
     }
@@ -171,15 +171,15 @@ class ApproxPrefixIndex::Impl {
     return n;
   }
   void set_holder(std::span<const std::uint64_t> hashes, Row row) {
-    std::uint32_t previous = kNone;
-    SetId from = kNone, to = 0;
+    std::uint32_t previous = kNoSlot;
+    SetId from = kNoSlot, to = 0;
     for (std::size_t i = 0; i < hashes.size();) {
       std::uint32_t n = follow(previous, hashes[i]);
-      if (n == kNone) {
+      if (n == kNoSlot) {
         table.look_ahead(hashes, i);
         n = new_entry(hashes[i]);
       }
-      if (previous != kNone && n != previous + 1) hint[previous] = n;
+      if (previous != kNoSlot && n != previous + 1) hint[previous] = n;
       // Others that are new are not in the table yet.
       const std::size_t run = set[n] == 0 ? 1 : count_run(n, hashes.subspan(i));
       if (set[n] != from) {
@@ -193,12 +193,12 @@ class ApproxPrefixIndex::Impl {
   }
   /// Takes one holder of hashes away, which mostly follow each other in a prompt.
   struct Dropped {
-    std::uint32_t previous = kNone;
-    SetId from = kNone, to = 0;
+    std::uint32_t previous = kNoSlot;
+    SetId from = kNoSlot, to = 0;
   };
   void drop_holder(std::uint64_t h, Row row, Dropped& last) {
     const std::uint32_t n = follow(last.previous, h);
-    if (n == kNone) return;
+    if (n == kNoSlot) return;
     last.previous = n;
     if (set[n] != last.from) {
       last.from = set[n];
@@ -221,10 +221,10 @@ class ApproxPrefixIndex::Impl {
   /// any.
   template <class F>
   void for_each_run(std::span<const std::uint64_t> hashes, F f) const {
-    std::uint32_t previous = kNone;
+    std::uint32_t previous = kNoSlot;
     for (std::size_t i = 0; i < hashes.size();) {
       const std::uint32_t n = follow(previous, hashes[i]);
-      if (n == kNone) break;
+      if (n == kNoSlot) break;
       const std::size_t run = count_run(n, hashes.subspan(i));
       f(set[n], static_cast<std::uint32_t>(run));
       previous = n + static_cast<std::uint32_t>(run) - 1;
@@ -281,7 +281,7 @@ void ApproxPrefixIndex::add_matches(std::span<const std::uint64_t> hashes,
 std::vector<EndpointId> ApproxPrefixIndex::holders(std::uint64_t hash) const {
   std::vector<EndpointId> result;
   const std::uint32_t n = impl_->find(hash);
-  if (n == kNone) return result;
+  if (n == kNoSlot) return result;
   for (const Row row : impl_->sets.rows(impl_->set[n])) result.emplace_back(row);
   return result;
 }

@@ -158,7 +158,7 @@ class DuplicateCounts {
     set_count(slots_.key(s), s, row, n);
   }
   /// The same where rows and engine keys live in different slots, or where the engine key has lost
-  /// its slot (kNone: a tiny cap may already have evicted it).
+  /// its slot (kNoSlot: a tiny cap may already have evicted it).
   void count_mapped_store(std::uint64_t engine_key, std::uint32_t s, Row row) {
     set_count(engine_key, s, row, find(engine_key, s, row) + 1);
   }
@@ -170,7 +170,7 @@ class DuplicateCounts {
       return true;
     }
     const bool implicit =
-        s != kNone && stands_for_count(slots_[s], row) && sets_.contains(slots_[s].set, row);
+        s != kNoSlot && stands_for_count(slots_[s], row) && sets_.contains(slots_[s].set, row);
     set_count(engine_key, s, row, n == 2 && implicit ? 0 : n - 1);
     return false;
   }
@@ -184,13 +184,13 @@ class DuplicateCounts {
     return run.flags >= kOneCount || (run.flags & kMayHaveCounts) != 0;
   }
   std::uint32_t find(std::uint64_t engine_key, std::uint32_t s, Row row) const {
-    return s == kNone || may_have_counts(slots_[s]) ? table_.find(engine_key, row) : 0;
+    return s == kNoSlot || may_have_counts(slots_[s]) ? table_.find(engine_key, row) : 0;
   }
   // Every change of an explicit count goes through here, so that a slot knows whether it has any.
   void set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::uint32_t n) {
     const int change = table_.set(engine_key, row, n);
     if (change == 0) return;
-    if (s == kNone) {
+    if (s == kNoSlot) {
       orphaned_ = orphaned_ || change > 0;
     } else if (change > 0) {
       slots_.isolate(s).flags += kOneCount;

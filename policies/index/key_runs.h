@@ -152,7 +152,7 @@ class KeyRuns {
   /// A new slot at the end, alone.
   std::uint32_t append(std::uint64_t key, std::uint32_t flags) {
     const auto s = static_cast<std::uint32_t>(keys_.size());
-    ROUTESIM_CHECK(s < kNone - 1, "too many keys");
+    ROUTESIM_CHECK(s < kNoSlot - 1, "too many keys");
     keys_.push_back(key);
     run_of_.push_back(new_run({.first = s, .length = 1, .flags = flags}));
     return s;

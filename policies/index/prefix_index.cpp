@@ -77,7 +77,7 @@ std::optional<BlockKey> PrefixIndex::resolve_engine_key(std::uint64_t engine_key
 
 std::vector<BlockKey> PrefixIndex::request_keys_of(std::uint64_t engine_key) const {
   const std::uint32_t s = impl_->find(engine_key);
-  if (s == kNone || !Impl::is_engine(impl_->slots[s])) return {};
+  if (s == kNoSlot || !Impl::is_engine(impl_->slots[s])) return {};
   const auto keys = impl_->mapped_keys(s);
   return {keys.begin(), keys.end()};
 }
@@ -85,7 +85,7 @@ std::vector<BlockKey> PrefixIndex::request_keys_of(std::uint64_t engine_key) con
 std::vector<HolderEntry> PrefixIndex::holders(BlockKey key) const {
   std::vector<HolderEntry> result;
   const std::uint32_t s = impl_->find(key);
-  if (s == kNone) return result;
+  if (s == kNoSlot) return result;
   for (const Row row : impl_->sets.rows(impl_->slots[s].set)) result.push_back(unpack_row(row));
   return result;
 }

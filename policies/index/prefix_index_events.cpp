@@ -23,9 +23,9 @@ Impl::PrefixIndexImpl(PrefixIndexOptions opts)
 
 std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
   std::uint32_t s = guess(previous, key);
-  if (s != kNone) return s;
+  if (s != kNoSlot) return s;
   s = find(key);
-  if (s == kNone) {
+  if (s == kNoSlot) {
     s = slots.append(key, counts.initial_flags());
     table.insert(key, s);
   }
@@ -42,7 +42,7 @@ Impl::Stretch Impl::find_or_append(std::span<const std::uint64_t> keys, std::uin
   const std::size_t most = std::min({keys.size(), requests.room(), engines.room()});
   table.look_at(keys.first(most));
   std::uint32_t n = 1;
-  for (; n < most && table.find_unlikely(slots, keys[n]) == kNone; ++n) {
+  for (; n < most && table.find_unlikely(slots, keys[n]) == kNoSlot; ++n) {
     table.look_ahead(keys, n);
     slots.extend(keys[n]);
     table.insert(keys[n], s + n);
@@ -141,7 +141,7 @@ void Impl::map_proportionally(std::span<const std::uint64_t> engine_keys,
   const std::size_t e = engine_keys.size();
   const std::size_t r = request_keys.size();
   const std::size_t n = std::max(e, r);
-  std::uint32_t s = kNone;
+  std::uint32_t s = kNoSlot;
   for (std::size_t i = 0; i < n;) {
     const std::size_t engine = i * e / n;
     std::size_t end = i + 1;
@@ -159,7 +159,7 @@ std::uint32_t Impl::mapped_slot(std::uint32_t s, std::size_t i) {
   if (!m.several.empty()) return find(m.several[i]);
   if (!slots.holds(m.slot, m.only) || slots[m.slot].set == 0) {
     const std::uint32_t t = find(m.only);
-    if (t == kNone) return kNone;
+    if (t == kNoSlot) return kNoSlot;
     m.slot = t;
   }
   return m.slot;
@@ -171,7 +171,7 @@ void Impl::evict_mapped(std::uint32_t s, Row row) {
   if (slots[s].mapping == kSelf) return evict_row(s, row);
   for (std::size_t i = 0; i < mapped_keys(s).size(); ++i) {
     const std::uint32_t t = mapped_slot(s, i);
-    if (t == kNone) continue;
+    if (t == kNoSlot) continue;
     counts.keep(t, row);
     evict_row(t, row);
     if (t != s) free_if_unused(t);
@@ -181,7 +181,7 @@ void Impl::evict_mapped(std::uint32_t s, Row row) {
 void Impl::drop_mapping_if_empty(std::uint32_t s) {
   for (std::size_t i = 0; i < mapped_keys(s).size(); ++i) {
     const std::uint32_t t = mapped_slot(s, i);
-    if (t != kNone && slots[t].set != 0) return;
+    if (t != kNoSlot && slots[t].set != 0) return;
   }
   drop_mapping(s);
 }
@@ -194,7 +194,7 @@ bool Impl::stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> 
   close_holes();
   if (parent != 0) {
     const std::uint32_t s = find(parent);
-    if (s == kNone || !is_engine(slots[s])) return false;
+    if (s == kNoSlot || !is_engine(slots[s])) return false;
     engines.touch(slots, s);
   }
   if (request_keys.empty()) {
@@ -214,7 +214,7 @@ bool Impl::stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> 
 void Impl::stored_self(Row row, std::span<const std::uint64_t> keys) {
   Stretch at;
   for (std::size_t i = 0; i < keys.size(); i += at.length) {
-    const std::uint32_t previous = i == 0 ? kNone : at.last();
+    const std::uint32_t previous = i == 0 ? kNoSlot : at.last();
     at = find_or_append(keys.subspan(i), previous);
     if (store_run(at, row)) {
       slots.join(previous, at.first);
@@ -253,8 +253,8 @@ void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
                          std::span<const BlockKey> request_keys) {
   const bool pairs = engine_keys.size() == request_keys.size();
   if (!pairs && !engine_keys.empty()) map_proportionally(engine_keys, request_keys);
-  std::uint32_t s = kNone;
-  std::uint32_t e = kNone;
+  std::uint32_t s = kNoSlot;
+  std::uint32_t e = kNoSlot;
   for (std::size_t i = 0; i < request_keys.size(); ++i) {
     if (pairs) {
       e = find_or_insert(engine_keys[i], e);
@@ -277,12 +277,12 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
   std::vector<std::uint64_t> unknown;
   Stretch at;
   for (std::size_t i = 0; i < engine_keys.size(); i += at.length) {
-    const std::uint32_t previous = i == 0 ? kNone : at.last();
+    const std::uint32_t previous = i == 0 ? kNoSlot : at.last();
     const std::uint64_t key = engine_keys[i];
-    const std::uint32_t near = previous == kNone ? kNone : guess(previous, key);
-    const std::uint32_t s = near != kNone ? near : find(key);
+    const std::uint32_t near = previous == kNoSlot ? kNoSlot : guess(previous, key);
+    const std::uint32_t s = near != kNoSlot ? near : find(key);
     at = {.first = s, .length = 1};
-    if (s == kNone || !is_engine(slots[s])) {
+    if (s == kNoSlot || !is_engine(slots[s])) {
       unknown.push_back(key);
       continue;
     }
@@ -297,7 +297,7 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
       at.length = 1;
     }
     engines.touch(slots, s);
-    const std::uint32_t t = self ? s : find_or_insert(mapped_keys(s).back(), kNone);
+    const std::uint32_t t = self ? s : find_or_insert(mapped_keys(s).back(), kNoSlot);
     if (!self) counts.make_foreign(t);
     const bool contained = place_row(t, row);
     if (!counts.enabled()) continue;
@@ -309,21 +309,21 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
 }
 
 void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
-  std::uint32_t s = kNone;
+  std::uint32_t s = kNoSlot;
   table.look_at(engine_keys);
   for (std::size_t i = 0; i < engine_keys.size(); ++i) {
     // Engines evict the tail of a prompt first, so keys often come in reverse.
     const std::uint64_t key = engine_keys[i];
-    s = s != kNone && s > 0 && slots.holds(s - 1, key) && is_engine(slots[s - 1]) ? s - 1
-                                                                                  : find(key);
-    if (s != kNone)
+    s = s != kNoSlot && s > 0 && slots.holds(s - 1, key) && is_engine(slots[s - 1]) ? s - 1
+                                                                                    : find(key);
+    if (s != kNoSlot)
       if (const std::size_t n = remove_run(s, engine_keys.subspan(i), row); n > 0) {
         s -= static_cast<std::uint32_t>(n) - 1;
         i += n - 1;
         continue;
       }
     if (counts.enabled() && !counts.forward_removal(key, s, row)) continue;
-    if (s == kNone || !is_engine(slots[s])) continue;
+    if (s == kNoSlot || !is_engine(slots[s])) continue;
     evict_mapped(s, row);
     drop_mapping_if_empty(s);
   }
@@ -358,13 +358,13 @@ std::size_t Impl::free_run(std::uint32_t s, std::span<const std::uint64_t> keys)
 void Impl::clear(std::uint32_t endpoint) {
   // Sets are shared by many keys, so each distinct set is reduced once; the references keep the
   // results alive until all keys have moved.
-  std::vector<SetId> reduced(sets.id_bound(), kNone);
+  std::vector<SetId> reduced(sets.id_bound(), kNoSlot);
   std::vector<SetId> held;
   for (std::uint32_t s = 0; s < slots.size(); ++s) {
     const SetId from = slots[s].set;
     if (from == 0) continue;
-    if (from >= reduced.size()) reduced.resize(sets.id_bound(), kNone);
-    if (reduced[from] == kNone) {
+    if (from >= reduced.size()) reduced.resize(sets.id_bound(), kNoSlot);
+    if (reduced[from] == kNoSlot) {
       reduced[from] = sets.without_endpoint(from, endpoint);
       for (const SetId id : {from, reduced[from]}) {
         sets.acquire(id);

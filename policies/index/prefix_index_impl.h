@@ -53,7 +53,7 @@ class PrefixIndexImpl {
     const HolderKinds kinds(entries);
     Stretch at;
     for (std::size_t i = 0; i < request_keys.size(); i += at.length) {
-      const std::uint32_t previous = i == 0 ? kNone : at.last();
+      const std::uint32_t previous = i == 0 ? kNoSlot : at.last();
       at = find_or_append(request_keys.subspan(i), previous);
       if (!kinds.plain || !add_run(at, pack_row(entries.front()))) {
         at.length = 1;  // A cap may take the others away meanwhile.
@@ -65,7 +65,7 @@ class PrefixIndexImpl {
   }
   void evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries) {
     const std::uint32_t s = find(engine_key);
-    if (s == kNone || !is_engine(slots[s])) return;
+    if (s == kNoSlot || !is_engine(slots[s])) return;
     for (const HolderEntry& entry : entries) {
       const Row row = pack_row(entry);
       counts.keep(s, row);
@@ -75,12 +75,12 @@ class PrefixIndexImpl {
   }
   void evict_request_keys(std::span<const BlockKey> keys, std::span<const HolderEntry> entries) {
     const bool plain = HolderKinds(entries).plain;
-    std::uint32_t s = kNone;
+    std::uint32_t s = kNoSlot;
     for (std::size_t i = 0; i < keys.size();) {
       const std::uint32_t previous = s;
       s = guess(previous, keys[i]);
-      if (s == kNone) s = find(keys[i]);
-      if (s == kNone) {
+      if (s == kNoSlot) s = find(keys[i]);
+      if (s == kNoSlot) {
         ++i;
         continue;
       }
@@ -107,12 +107,12 @@ class PrefixIndexImpl {
     scratch.alive_.clear();
     SetId run_set = 0;
     std::uint32_t length = 0;
-    std::uint32_t previous = kNone;
+    std::uint32_t previous = kNoSlot;
     bool scoring = true;
     for (std::size_t i = 0; i < keys.size();) {
       const std::uint32_t s = locate(previous, keys[i], scoring);
       const std::uint32_t last = std::exchange(previous, s);
-      if (s == kNone) {
+      if (s == kNoSlot) {
         // The rest cannot score any more, but keys further on are still used, which refreshes them.
         if (scoring) MatchScorer::credit(length, scratch);
         if (scoring) table.look_at(keys.subspan(i + 1));
@@ -143,11 +143,11 @@ class PrefixIndexImpl {
 
   void tier_counts(std::span<const BlockKey> keys, std::vector<TierCount>& out) const {
     TierCounter counter;
-    std::uint32_t s = kNone;
+    std::uint32_t s = kNoSlot;
     for (std::size_t i = 0; i < keys.size();) {
       const std::uint32_t near = guess(s, keys[i]);
-      s = near != kNone ? near : find(keys[i]);
-      if (s == kNone || slots[s].set == 0) break;
+      s = near != kNoSlot ? near : find(keys[i]);
+      if (s == kNoSlot || slots[s].set == 0) break;
       const auto n = static_cast<std::uint32_t>(slots.common(s, keys.subspan(i)));
       if (!counter.add(sets.rows(slots[s].set), n)) break;
       s += n - 1;
@@ -158,7 +158,7 @@ class PrefixIndexImpl {
 
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key) {
     const std::uint32_t s = find(engine_key);
-    if (s == kNone || !is_engine(slots[s])) return std::nullopt;
+    if (s == kNoSlot || !is_engine(slots[s])) return std::nullopt;
     engines.touch(slots, s);
     return mapped_keys(s).back();
   }
@@ -171,16 +171,16 @@ class PrefixIndexImpl {
   }
 
   std::uint32_t find(std::uint64_t key) const { return table.find(slots, key); }
-  /// The slot of a key if it is where the slot of the key before it suggests, else kNone. Keys that
-  /// arrived together sit in consecutive slots, which needs no read of the hint.
+  /// The slot of a key if it is where the slot of the key before it suggests, else kNoSlot. Keys
+  /// that arrived together sit in consecutive slots, which needs no read of the hint.
   [[gnu::always_inline]] std::uint32_t guess(std::uint32_t previous, std::uint64_t key) const {
-    if (previous == kNone) return kNone;
+    if (previous == kNoSlot) return kNoSlot;
     if (slots.holds(previous + 1, key)) return previous + 1;
     const std::uint32_t hint = slots[previous].hint;
-    return slots.holds(hint, key) ? hint : kNone;
+    return slots.holds(hint, key) ? hint : kNoSlot;
   }
   void remember(std::uint32_t previous, std::uint32_t s) {
-    if (previous != kNone) slots.set_hint(previous, s);
+    if (previous != kNoSlot) slots.set_hint(previous, s);
   }
   static bool is_request(const KeyRun& run) { return run.set != 0; }
   static bool is_engine(const KeyRun& run) { return run.mapping != 0; }
@@ -200,7 +200,7 @@ class PrefixIndexImpl {
 
   /// Slots of one run.
   struct Stretch {
-    std::uint32_t first = kNone;
+    std::uint32_t first = kNoSlot;
     std::uint32_t length = 0;
     std::uint32_t last() const { return first + length - 1; }
   };
@@ -296,7 +296,7 @@ class PrefixIndexImpl {
   void evict_oldest_engine();
   void map_proportionally(std::span<const std::uint64_t> engine_keys,
                           std::span<const BlockKey> request_keys);
-  /// The slot of the i-th request key of an engine slot, or kNone.
+  /// The slot of the i-th request key of an engine slot, or kNoSlot.
   std::uint32_t mapped_slot(std::uint32_t s, std::size_t i);
   void evict_mapped(std::uint32_t s, Row row);
   void drop_mapping_if_empty(std::uint32_t s);
@@ -309,12 +309,12 @@ class PrefixIndexImpl {
   void update_tier(Row row, std::span<const std::uint64_t> engine_keys);
 
   // Lookup.
-  // The slot of a request key, or kNone.
+  // The slot of a request key, or kNoSlot.
   std::uint32_t locate(std::uint32_t previous, std::uint64_t key, bool likely) {
     const std::uint32_t near = guess(previous, key);
-    if (near != kNone) return slots[near].set != 0 ? near : kNone;
+    if (near != kNoSlot) return slots[near].set != 0 ? near : kNoSlot;
     const std::uint32_t s = likely ? find(key) : table.find_unlikely(slots, key);
-    if (s == kNone || slots[s].set == 0) return kNone;
+    if (s == kNoSlot || slots[s].set == 0) return kNoSlot;
     remember(previous, s);
     return s;
   }

@@ -10,7 +10,7 @@
 
 namespace routesim::policies {
 
-inline constexpr std::uint32_t kNone = 0xffffffff;
+inline constexpr std::uint32_t kNoSlot = 0xffffffff;
 
 /// Open-addressing map from a 64-bit key to its slot number: 8-byte buckets, linear probing,
 /// backward shift on removal. The keys themselves are with the caller: `slots.key(slot)`.
@@ -27,7 +27,7 @@ class SlotTable {
     for (std::size_t i = t & mask; buckets_[i].slot_plus_1 != 0; i = (i + 1) & mask)
       if (buckets_[i].tag == t && slots.key(buckets_[i].slot_plus_1 - 1) == key)
         return buckets_[i].slot_plus_1 - 1;
-    return kNone;
+    return kNoSlot;
   }
   /// find() for a key that is probably not there. The end of such a search is random, so that a
   /// branch per bucket would be mispredicted every other time: this one looks at four at once.
@@ -44,7 +44,7 @@ class SlotTable {
       }
       if (found) [[unlikely]]
         return find(slots, key);
-      if (ends) return kNone;
+      if (ends) return kNoSlot;
     }
   }
   void prefetch(std::uint64_t key) const {

@@ -96,10 +96,10 @@ class BlockStore {
     alive_.clear();
     SetId set = 0;
     std::uint32_t length = 0;
-    std::uint32_t at = kNone;
+    std::uint32_t at = kNoSlot;
     for (const std::uint64_t block : blocks) {
       at = find(block, at);
-      if (at == kNone) break;
+      if (at == kNoSlot) break;
       if (entries_[at].set != set) {
         narrow(length, set == 0, sets_.rows(entries_[at].set));
         set = entries_[at].set;
@@ -112,7 +112,7 @@ class BlockStore {
   }
 
   void add(std::span<const std::uint64_t> blocks, std::uint32_t server, SimTime now) {
-    std::uint32_t at = kNone;
+    std::uint32_t at = kNoSlot;
     std::optional<SetId> from;  // Neighbours mostly have the same holders.
     SetId to = 0;
     for (const std::uint64_t block : blocks) {
@@ -134,7 +134,7 @@ class BlockStore {
 
   /// Drops blocks that were last written before `limit`.
   void drop_before(SimTime limit) {
-    while (oldest_ != kNone && entries_[oldest_].written < limit) drop_oldest();
+    while (oldest_ != kNoSlot && entries_[oldest_].written < limit) drop_oldest();
   }
   std::size_t size() const { return table_.count(); }
 
@@ -164,23 +164,23 @@ class BlockStore {
   /// that of the previous block is looked at first.
   std::uint32_t find(std::uint64_t key, std::uint32_t previous) const {
     const std::size_t next = std::size_t{previous} + 1;
-    if (previous != kNone && next < entries_.size() && entries_[next].key == key &&
+    if (previous != kNoSlot && next < entries_.size() && entries_[next].key == key &&
         entries_[next].set != 0)
       return static_cast<std::uint32_t>(next);
     return table_.find(*this, key);
   }
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous) {
     std::uint32_t at = find(key, previous);
-    if (at != kNone) {
+    if (at != kNoSlot) {
       unlink(at);
     } else {
       at = take_slot();
-      entries_[at] = {.key = key, .written = {}, .set = 0, .older = kNone, .newer = kNone};
+      entries_[at] = {.key = key, .written = {}, .set = 0, .older = kNoSlot, .newer = kNoSlot};
       table_.insert(key, at);
     }
     entries_[at].older = newest_;
-    entries_[at].newer = kNone;
-    (newest_ == kNone ? oldest_ : entries_[newest_].newer) = at;
+    entries_[at].newer = kNoSlot;
+    (newest_ == kNoSlot ? oldest_ : entries_[newest_].newer) = at;
     newest_ = at;
     return at;
   }
@@ -195,8 +195,8 @@ class BlockStore {
   }
   void unlink(std::uint32_t at) {
     const Entry& e = entries_[at];
-    (e.older == kNone ? oldest_ : entries_[e.older].newer) = e.newer;
-    (e.newer == kNone ? newest_ : entries_[e.newer].older) = e.older;
+    (e.older == kNoSlot ? oldest_ : entries_[e.older].newer) = e.newer;
+    (e.newer == kNoSlot ? newest_ : entries_[e.newer].older) = e.older;
   }
   void drop_oldest() {
     const std::uint32_t at = oldest_;
@@ -212,7 +212,7 @@ class BlockStore {
   std::vector<Entry> entries_;
   std::deque<std::uint32_t> free_;  ///< In the order of leaving, which is mostly ascending.
   SlotTable table_;
-  std::uint32_t oldest_ = kNone, newest_ = kNone;
+  std::uint32_t oldest_ = kNoSlot, newest_ = kNoSlot;
   std::vector<Match> matches_;
   std::vector<std::uint32_t> alive_;
 };
