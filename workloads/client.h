@@ -47,7 +47,7 @@ struct StageTiming {
 /// When a stage that started at `start` and whose last request ended at `last` is seen to be over.
 SimTime stage_end(SimTime start, SimTime last, Duration poll);
 
-/// What clients of stages share: which stage it is, when it began, and the probe of a sweep, which
+/// A client of stages knows which stage it is in, when that began, and the probe of a sweep, which
 /// is the first stage and has no interval behind it.
 class StageClient : public LoadGenerator {
  public:

@@ -74,7 +74,7 @@ class PromptBuilder {
   std::int64_t preamble_tokens_ = 0;
 };
 
-/// What a request's prompt and then its answer say.
+/// The text of a request's prompt, and then that of its answer.
 std::vector<Segment> with_answer(const Request& request);
 
 /// Whether the prompt had no token before it got that one.
@@ -89,7 +89,7 @@ class PromptIds {
   std::uint64_t next_ = 0;
 };
 
-/// What a server's chat template puts around messages, under a seed.
+/// The tokens that a server's chat template puts around messages, under a seed.
 class ChatFrame {
  public:
   ChatFrame(const ChatTemplate& tokens, std::uint64_t seed);

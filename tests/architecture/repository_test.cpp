@@ -136,7 +136,7 @@ std::set<std::string, std::less<>> named_words(const SourceFile& readme) {
   return words;
 }
 
-// What is renamed or removed must not live on in a README.
+// A name that is gone must not live on in a README.
 TEST(Repository, NamesInReadmesExist) {
   std::set<std::string, std::less<>> words;
   for (const SourceFile& file : repository()) {

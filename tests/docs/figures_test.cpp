@@ -240,7 +240,7 @@ std::string printed(const std::string& arguments) {
   return result.out;
 }
 
-/// Of every policy, the best first.
+/// Every policy has a row, the best first.
 const std::vector<PolicyRow>& policy_rows() {
   static std::vector<PolicyRow> rows;
   if (!rows.empty()) return rows;

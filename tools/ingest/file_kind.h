@@ -1,4 +1,4 @@
-// What one of routesim's files is, told by the keys of its root.
+// The kinds of routesim's files, told apart by the keys of their roots.
 #pragma once
 
 #include <string_view>

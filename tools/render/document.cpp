@@ -20,10 +20,6 @@ std::string plain(const Sentence& sentence) {
   return out;
 }
 
-std::string decided(const Judgement& j) {
-  return j.scope.empty() ? j.what : j.what + " (" + j.scope + ")";
-}
-
 // ------------------------------------------------------------------------------ terminal
 
 std::string text_of(const Table& table) {
@@ -181,7 +177,7 @@ std::string page_of_verdict(const StudyVerdict& verdict) {
                       : j.decision == Decision::kFails ? Tone::kBad
                                                        : Tone::kPlain;
     out += "<li><b class=\"" + tone_class(tone) + "\">" + html(decision_text(j.decision)) +
-           "</b> " + html(decided(j)) + ": " + html(j.detail) + "</li>";
+           "</b> " + html(title_of(j)) + ": " + html(j.detail) + "</li>";
   }
   if (!verdict.judgements.empty()) out += "</ul>";
   out += "<ul>";

@@ -95,7 +95,7 @@ struct StudyDocument {
 /// result's JSON too (document_page).
 std::string draw(const StudyDocument& document, std::string_view format);
 
-/// What stands between head and foot of a page.
+/// The part of a page between its head and its foot.
 PageBody page_body_of(const StudyDocument& document);
 
 /// The page of one result, whose JSON becomes its data block.

@@ -38,6 +38,9 @@ std::string csv_field(const std::string& text);
 /// Text inside a cell of a Markdown table.
 std::string markdown_cell(const std::string& text);
 
+/// `ttft_ms.p99 < 500 (llm-d-precise)`: what is expected, and of what.
+std::string title_of(const Judgement& j);
+
 /// One line per judgement, aligned; empty for none.
 std::string judgements_text(const std::vector<Judgement>& judgements);
 

@@ -52,10 +52,6 @@ std::string github_text(const std::string& text, bool is_property) {
   return out;
 }
 
-std::string title_of(const Judgement& j) {
-  return j.scope.empty() ? j.what : j.what + " (" + j.scope + ")";
-}
-
 std::string place_of(const Judgement& j) {
   return j.where.line > 0 ? j.where.file + ":" + std::to_string(j.where.line) : j.where.file;
 }
@@ -67,6 +63,10 @@ std::string totals(const std::vector<Judgement>& judgements) {
 }
 
 }  // namespace
+
+std::string title_of(const Judgement& j) {
+  return j.scope.empty() ? j.what : j.what + " (" + j.scope + ")";
+}
 
 std::string judgements_text(const std::vector<Judgement>& judgements) {
   if (judgements.empty()) return {};

@@ -16,14 +16,9 @@ struct MetricName;
 struct StageRecord;
 
 /// `metric.statistic` of one stage in `unit` (empty = the metric's base unit: seconds, tokens,
-/// tokens/s, requests/s, ratio). Metrics: ttft, tpot, ntpot, itl, request_latency (e2e_latency),
-/// schedule_delay, output_throughput, input_throughput, total_throughput, request_throughput,
-/// requests_per_sec_sent, input_length, output_length, successful_requests, failed_requests,
-/// failure_rate, preemptions, overloaded (1 or 0), prefix_cache_hit_rate, kv_cache_usage; of a
-/// whole run with KV tiers tier_hit_rate, tier_loaded_gigabytes, tier_pulled_gigabytes,
-/// tier_load_wait, tier_pull_wait; and their longer inference-perf names. Statistics: mean, min,
-/// max, median, pNN (p99, p99.9, p99p9), total, count. Nothing when the name or the unit is unknown
-/// or the stage has no such data.
+/// tokens/s, requests/s, ratio). Metrics are those that find_metric() knows; tiers are of a whole
+/// run with KV tiers only. Statistics: mean, min, max, median, pNN (p99, p99.9, p99p9), total,
+/// count. Nothing when the name or the unit is unknown or the stage has no such data.
 std::optional<double> metric_value(const sim::StageResult& stage, std::string_view metric,
                                    std::string_view statistic, std::string_view unit);
 

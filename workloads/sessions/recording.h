@@ -72,7 +72,7 @@ struct CallNode {
 /// latest to start that had ended when it started. Follows inference-perf's replay_graph_builder.
 std::vector<CallNode> build_call_graph(const std::vector<RecordedCall>& calls, TextUnit unit);
 
-/// What a replay changes in what was recorded.
+/// The changes that a replay makes to a recording.
 struct RecordingRules {
   std::int64_t max_wait_ms = 15000;     ///< Longest wait after the last predecessor.
   bool repeats_answers = false;         ///< Later prompts hold recorded answers, not real ones.

@@ -218,7 +218,7 @@ class Balancer {
   bool restricted() const { return !offered_.empty(); }
   /// Whether endpoint i may be chosen.
   bool offered(std::uint32_t i) const { return offered_.empty() || offered_[i]; }
-  /// Those of a list that may be chosen. Valid until the decision is made.
+  /// The members of a list that may be chosen. Valid until the decision is made.
   const std::vector<std::uint32_t>& offered(const std::vector<std::uint32_t>& list) const;
   /// The endpoint that gets the request where the rules chose `i`.
   std::uint32_t settle(std::uint32_t i) const { return terms_.forced.value_or(i); }

@@ -17,7 +17,7 @@
 
 namespace routesim::tools {
 
-/// Of a prompt or an answer.
+/// The longest prompt or answer that a recording may have.
 inline constexpr std::int64_t kMostRecordedTokens = 100'000'000;
 
 /// The base of the readers: a .jsonl file has a record per line, any other file has one.

@@ -1,4 +1,4 @@
-// What a comparison says: what changed, whether it is better, and by how much.
+// The answer of a comparison: what changed, whether it is better, and by how much.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -70,7 +70,7 @@ ComparisonRecord read_comparison_record(const ConfigNode& root, Diagnostics& dia
 
 std::string comparison_json(ComparisonRecord& record, int indent = 2);
 
-/// What the comparison says. `path` is where the record stands in the data block of a page.
+/// The answer of the comparison. `path` is where the record stands in the data block of a page.
 StudyDocument comparison_document(const ComparisonRecord& record, const std::string& path = {});
 
 }  // namespace routesim::tools

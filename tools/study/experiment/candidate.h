@@ -1,5 +1,5 @@
-// What a study may run: a scenario, one of its variants, what is changed in it, and a seed. A
-// ScenarioRequest says all four; this makes its plan and its key.
+// A candidate is one thing that a study may run: a scenario, one of its variants, what is changed
+// in it, and a seed. A ScenarioRequest says all four; this makes its plan and its key.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a validation says: published numbers beside simulated ones.
+// The answer of a validation: published numbers beside simulated ones.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -35,8 +35,8 @@ std::string validation_json(ValidationRecord& record);
 /// Tidy CSV, one published number per row.
 std::string validation_csv(const std::vector<ScenarioValidation>& all);
 
-/// What the validation says. `path` is where the record stands in the data block of a page; without
-/// `cells`, plain outputs leave the single numbers out.
+/// The answer of the validation. `path` is where the record stands in the data block of a page;
+/// without `cells`, plain outputs leave the single numbers out.
 StudyDocument validation_document(const ValidationRecord& record, bool cells = true,
                                   const std::string& path = {});
 
