@@ -48,6 +48,9 @@ std::vector<Direction> rooms_of_tools() {
     rows.push_back({folder, study});
     rows.back().may_include.push_back("tools/study/compare");
   }
+  for (const std::string_view study_of_results :
+       {"tools/study/plan", "tools/study/sweep", "tools/study/tune"})
+    rows.back().may_include.push_back(study_of_results);
   rows.back().may_include.push_back("tools/study/validate");
   return rows;
 }

@@ -289,7 +289,7 @@ TEST_F(Tune, AGainOfNothingMakesNoBest) {
       << two["verdict"];
   const Result text = run({"tune", file});
   EXPECT_EQ(text.out.find("To repeat"), std::string::npos) << text.out;
-  EXPECT_EQ(text.out.find("  best  "), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("the best  "), std::string::npos) << text.out;
 }
 
 // With four sequences at most, answers are fast and wait for a place.
@@ -411,7 +411,7 @@ TEST_F(Tune, ReadsTheDocumentInsideHelmValues) {
   EXPECT_EQ(inside["command_document"], "tuned.yaml");
   const std::string file = weights("budget: 100\nfresh_seeds: 5\nshift: []\n", "wrapped.yaml");
   const Result text = run({"tune", file, "--quiet"});
-  EXPECT_NE(text.out.find("write its document first, with -o epp=tuned.yaml:\nroutesim run "),
+  EXPECT_NE(text.out.find("with its document from -o epp=tuned.yaml:\nroutesim run "),
             std::string::npos)
       << text.out;
 

@@ -29,6 +29,13 @@ std::string drawn(const Comparison& c, const std::string& format) {
 }
 std::string text_of(const Comparison& c) { return drawn(c, "table"); }
 std::string markdown_of(const Comparison& c) { return drawn(c, "markdown"); }
+std::string page_of(const std::string& json) {
+  Diagnostics diagnostics;
+  const PageData data = read_results({{.file = "result", .text = json}}, diagnostics);
+  EXPECT_EQ(messages_of(diagnostics), "");
+  return render_page(data);
+}
+
 std::string json_of(const Comparison& c) {
   ComparisonRecord record = comparison_record(c);
   return comparison_json(record);

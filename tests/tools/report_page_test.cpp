@@ -309,7 +309,7 @@ TEST(ReportPage, SurvivesRowsOfASweepWithMissingParts) {
   Diagnostics diagnostics;
   const PageData data = read_results(
       {{"f.json",
-        "{\"key\": 1}\n{\"cell\": {\"a\": 1}, \"summary\": {\"metrics\": {\"m\": {\"mean\": "
+        "{\"key\": \"1\"}\n{\"cell\": {\"a\": 1}, \"summary\": {\"metrics\": {\"m\": {\"mean\": "
         "1}}}}\n"}},
       diagnostics);
   EXPECT_FALSE(diagnostics.has_errors()) << messages_of(diagnostics);
@@ -332,7 +332,7 @@ std::string sweep_lines() {
 TEST(ReportPage, DrawsASweepAsMaps) {
   Diagnostics diagnostics;
   const PageData data = read_results({{"s.jsonl", sweep_lines()}}, diagnostics);
-  ASSERT_EQ(data.sweeps.size(), 1U);
+  ASSERT_EQ(data.bodies.size(), 1U);
   const std::string page = render_page(data);
   std::size_t cells = 0;
   for (std::size_t at = page.find("class=\"goal-cell\""); at != std::string::npos;
@@ -349,7 +349,7 @@ constexpr char kPlan[] =
                "price_per_hour": 9.2, "price_per_million_output_tokens": 0.41,
                "output_tokens_per_s": 6200, "knee_requests_per_s": 14.2,
                "binding": {"resource": "KV blocks"},
-               "goals": [{"goal": "ttft_ms.p99 < 500", "verdict": "holds", "mean": 412,
+               "goals": [{"goal": "ttft_ms.p99 < 500", "verdict": "meets", "mean": 412,
                           "half_width": 20}]}],
     "families": [{"hardware": "H100", "policy": "precise", "method": "doubling", "sizes": 64,
                   "sizes_tried": 7, "replicas": {"vllm": 2}, "price_per_hour": 9.2},
@@ -359,17 +359,18 @@ constexpr char kPlan[] =
 TEST(ReportPage, AnswersAPlan) {
   Diagnostics diagnostics;
   const PageData data = read_results({{"p.json", kPlan}}, diagnostics);
-  ASSERT_EQ(data.plans.size(), 1U);
+  ASSERT_EQ(data.bodies.size(), 1U) << messages_of(diagnostics);
   const std::string page = render_page(data);
-  EXPECT_NE(page.find("The cheapest fleet that meets the goals is 2 × vllm on H100 with precise, "
-                      "$9.2 an hour and $0.41 per million output tokens."),
+  EXPECT_NE(page.find("The cheapest fleet that meets the goals is 2 vllm of H100, precise, "
+                      "$9.20 an hour and $0.41 per million output tokens."),
             std::string::npos);
   EXPECT_NE(page.find("data-path=\"/plans/0/knee_requests_per_s\" data-value=\"14.2\""),
             std::string::npos);
-  EXPECT_NE(page.find("none; nearest 64 × vllm"), std::string::npos);
+  EXPECT_NE(page.find("none; nearest 64 vllm"), std::string::npos);
   EXPECT_EQ(block_of(page), json::parse(kPlan));
   std::string none = kPlan;
-  none.replace(none.find("\"plans\": ["), 10, "\"plans\": [], \"unused\": [");
+  const std::size_t plans = none.find("\"plans\": [");
+  none.replace(plans, none.find("\"families\"") - plans, "\"plans\": [], ");
   const PageData unmet = read_results({{"p.json", none}}, diagnostics);
   EXPECT_NE(render_page(unmet).find("No fleet in this space meets the goals."), std::string::npos);
 }

@@ -12,7 +12,7 @@
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/study/experiment/journal.h"
 #include "tools/study/sweep/sweep_merge.h"
-#include "tools/study/sweep/sweep_row.h"
+#include "tools/study/sweep/sweep_record.h"
 
 namespace routesim::tools {
 namespace {

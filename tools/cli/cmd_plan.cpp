@@ -10,8 +10,7 @@
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
-#include "tools/study/plan/plan_search.h"
-#include "tools/study/report/read_results.h"
+#include "tools/study/plan/plan_record.h"
 
 namespace routesim::tools {
 
@@ -77,9 +76,11 @@ ExitCode run_plan(Options& options, Console& console) {
         result = search_plan(space, evaluator);
       }))
     return *code;
-  const auto render = [&](const std::string& format) {
-    if (format == "html") return page_of(render_plan_json(space, result));
-    return format == "json" ? render_plan_json(space, result) : render_plan_text(space, result);
+  PlanRecord record = plan_record(space, result);
+  const auto render = [&record](const std::string& format) {
+    if (format == "json") return plan_json(record);
+    if (format == "html") return document_page(plan_document(record), plan_json(record));
+    return draw(plan_document(record), format);
   };
   if (!write_outputs(settings.outputs, render, console)) return ExitCode::kInvalid;
   return result.plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
@@ -93,10 +94,10 @@ Command plan_command() {
           .positional = {.name = "PLAN", .min = 1, .max = 1, .ships = true},
           .options = {{.name = "output,o",
                        .value_name = "FORMAT[=PATH]",
-                       .help = "table (default), json or html (a page); to standard output or "
-                               "PATH.",
+                       .help = "table (default), json, markdown or html (a page); to standard "
+                               "output or PATH.",
                        .repeatable = true,
-                       .choices = {"table", "json", "html"}},
+                       .choices = {"table", "json", "markdown", "html"}},
                       jobs_option("the answer"),
                       set_option("Override a value in every fleet, as in `run`."),
                       allow_library_option(),

@@ -1,7 +1,9 @@
 // routesim sweep: a scenario over a grid of values, in parallel, resumable and shardable.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -13,9 +15,7 @@
 #include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/experiment/journal.h"
-#include "tools/study/report/read_results.h"
 #include "tools/study/sweep/sweep_merge.h"
-#include "tools/study/sweep/sweep_row.h"
 #include "tools/study/sweep/sweep_run.h"
 #include "tools/study/sweep/sweep_shard.h"
 
@@ -114,8 +114,8 @@ class SweepCommand {
         .progress = settings_.progress,
         .line = &sweep_line,
         .interrupted = [this](const ExperimentProgress& p) { return interrupted_text(p); }};
-    const RowSink sink = [this](std::size_t row, std::string tail) {
-      return store(row, std::move(tail));
+    const RowSink sink = [this](std::size_t row, SweepRowRecord record) {
+      return store(row, std::move(record));
     };
     if (const auto code = conduct(how, console_, [&](Experiment& experiment) {
           run_rows(plan_, todo, sink, experiment);
@@ -137,15 +137,9 @@ class SweepCommand {
   std::vector<std::size_t> missing_rows() const {
     std::vector<std::size_t> rows;
     for (std::size_t i = 0; i < plan_.rows.size(); ++i)
-      if (settings_.shard.holds(i) && tail_of(i) == nullptr) rows.push_back(i);
+      if (settings_.shard.holds(i) && journal_.find(plan_.rows[i].key) == nullptr)
+        rows.push_back(i);
     return rows;
-  }
-
-  const std::string* tail_of(std::size_t row) const {
-    const std::string& key = plan_.rows[row].key;
-    if (journaled()) return journal_.find(key);
-    const auto it = tails_.find(key);
-    return it == tails_.end() ? nullptr : &it->second;
   }
 
   void say_start(std::size_t todo) {
@@ -158,13 +152,18 @@ class SweepCommand {
     console_.complain(text + "\n");
   }
 
-  std::string store(std::size_t row, std::string tail) {
-    if (journaled()) {
-      const std::string error = journal_.append(plan_.rows[row].key, row_head(plan_, row), tail);
-      return error.empty() ? error : "cannot write " + journal_.partial_path() + ": " + error;
-    }
-    tails_[plan_.rows[row].key] = std::move(tail);
-    return {};
+  std::string store(std::size_t row, SweepRowRecord record) {
+    std::string error;
+    if (journaled())
+      error = journal_.append(plan_.rows[row].key, row_head(plan_, row), row_tail(record));
+    if (!journaled() || wants_document()) records_[row] = std::move(record);
+    return error.empty() ? error : "cannot write " + journal_.partial_path() + ": " + error;
+  }
+
+  /// Whether some output is made of values, not of the stored lines.
+  bool wants_document() const {
+    return std::ranges::any_of(settings_.outputs,
+                               [](const Output& output) { return output.format != "jsonl"; });
   }
 
   std::string interrupted_text(const ExperimentProgress& progress) const {
@@ -177,32 +176,47 @@ class SweepCommand {
   }
 
   ExitCode write_outputs() {
-    std::string content;
-    std::vector<std::string> lines;
+    std::string content;  // The rows as JSON lines.
+    SweepRecord all;
     for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
       if (!settings_.shard.holds(i)) continue;
-      lines.push_back(sealed_row(row_head(plan_, i), *tail_of(i), settings_.shard.text()));
-      content += lines.back();
+      const auto own = records_.find(i);
+      const std::string* stored = journaled() ? journal_.find(plan_.rows[i].key) : nullptr;
+      const std::string tail = stored != nullptr ? *stored : row_tail(own->second);
+      content += sealed_row(row_head(plan_, i), tail, settings_.shard.text());
+      if (wants_document())
+        all.sweep_rows.push_back(own != records_.end() ? std::move(own->second)
+                                                       : stored_record(plan_, i, tail));
     }
+    const StudyDocument document = sweep_document(all, plan_.config.question);
     bool ok = true;
     for (const Output& output : settings_.outputs) {
       if (output.format == "jsonl" && !output.path.empty()) {
         ok = finish_file(output.path, journal_.finish(content), console_) && ok;
         continue;
       }
-      const std::string text = output.format == "jsonl"  ? content
-                               : output.format == "html" ? page_of(content)
-                                                         : sweep_text(plan_, lines);
+      const std::string text = output.format == "jsonl" ? content
+                               : output.format == "html"
+                                   ? document_page(document, block_of(content))
+                                   : draw(document, output.format);
       ok = write_text(output.path, text, console_) && ok;
     }
     return ok ? ExitCode::kSuccess : ExitCode::kInvalid;
+  }
+
+  /// The rows as one value, the data of a page.
+  static std::string block_of(std::string lines) {
+    if (!lines.empty()) lines.pop_back();
+    std::ranges::replace(lines, '\n', ',');
+    return "{\"sweep_rows\":[" + lines + "]}";
   }
 
   const SweepPlan& plan_;
   const SweepSettings& settings_;
   Console& console_;
   Journal journal_;
-  std::map<std::string, std::string> tails_;  ///< By key, in a sweep without a file.
+  /// By row: those of a sweep without a file, and those that a document is made of.
+  std::map<std::size_t, SweepRowRecord> records_;
 };
 
 ExitCode run_merge(Options& options, Console& console) {
@@ -266,10 +280,10 @@ Command sweep_command() {
           .positional = {.name = "SWEEP", .min = 1, .max = 100'000, .ships = true},
           .options = {{.name = "output,o",
                        .value_name = "FORMAT[=PATH]",
-                       .help = "table (default), jsonl or html (a page); to standard output or "
-                               "PATH.",
+                       .help = "table (default), markdown, jsonl or html (a page); to standard "
+                               "output or PATH.",
                        .repeatable = true,
-                       .choices = {"table", "jsonl", "html"}},
+                       .choices = {"table", "markdown", "jsonl", "html"}},
                       {"resume", "", "Take up the rows that jsonl=PATH and PATH.partial hold."},
                       {"shard", "I/N",
                        "Compute every N-th row; default: the Slurm or Kubernetes array's."},

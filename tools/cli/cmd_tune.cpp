@@ -10,8 +10,7 @@
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/render/html_page.h"
-#include "tools/study/report/read_results.h"
-#include "tools/study/tune/tune_render.h"
+#include "tools/study/tune/tune_record.h"
 
 namespace routesim::tools {
 
@@ -66,11 +65,11 @@ std::size_t choose_budget(const TuneSpace& space, Experiment& experiment, bool q
 }
 
 /// Renders every output, and says to `note` what a reader of the files should know.
-std::string render(const TuneReport& report, const std::string& format,
+std::string render(const TuneReport& report, TuneRecord& record, const std::string& format,
                    const std::function<void(const std::string&)>& note) {
-  if (format == "json") return render_tune_json(report);
-  if (format == "html") return page_of(render_tune_json(report));
-  if (format == "csv") return render_tune_csv(report);
+  if (format == "json") return tune_json(record);
+  if (format == "html") return document_page(tune_document(record), tune_json(record));
+  if (format == "csv") return tune_csv(record);
   if (format == "flags") {
     std::string flags = deployed_flags(report);
     if (flags.empty())
@@ -78,7 +77,7 @@ std::string render(const TuneReport& report, const std::string& format,
                                 : "-o flags is empty: the published flags stay");
     return flags;
   }
-  if (format != "epp") return render_tune_text(report);
+  if (format != "epp") return draw(tune_document(record), format);
   if (!deploys_best(report)) note("the document of -o epp is the published one");
   if (!report.document->kept) note("the comments of the document could not be kept");
   return report.document->text;
@@ -91,9 +90,10 @@ ExitCode write_report(TuneReport report, const TuneSettings& settings, Console& 
   const auto note = [&](const std::string& text) {
     if (!settings.quiet) console.complain("note: " + text + "\n");
   };
+  TuneRecord record = tune_record(report);
   const bool written = write_outputs(
-      settings.outputs, [&](const std::string& format) { return render(report, format, note); },
-      console);
+      settings.outputs,
+      [&](const std::string& format) { return render(report, record, format, note); }, console);
   if (!written) return ExitCode::kInvalid;
   const TuneDecision decision = report.judgement.decision;
   return decision == TuneDecision::kUndecided || decision == TuneDecision::kUnmet
@@ -138,11 +138,11 @@ Command tune_command() {
       .positional = {.name = "FILE", .min = 1, .max = 1},
       .options = {{.name = "output,o",
                    .value_name = "FORMAT[=PATH]",
-                   .help =
-                       "table (default), json, html, csv (every candidate), epp (the document to "
-                       "deploy) or flags (of vllm serve); to standard output or PATH.",
+                   .help = "table (default), json, markdown, html, csv (every candidate), epp (the "
+                           "document to "
+                           "deploy) or flags (of vllm serve); to standard output or PATH.",
                    .repeatable = true,
-                   .choices = {"table", "json", "html", "csv", "epp", "flags"}},
+                   .choices = {"table", "json", "markdown", "html", "csv", "epp", "flags"}},
                   {"variant", "NAME", "Variant to tune."},
                   {.name = "goal",
                    .value_name = "GOAL",

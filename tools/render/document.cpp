@@ -12,12 +12,16 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr std::size_t kLongest = 500;  ///< Characters of a text that may come from a file.
+constexpr std::size_t kLongest = 2000;  ///< Characters of a text that may come from a file.
 
 std::string plain(const Sentence& sentence) {
   std::string out;
   for (const Phrase& words : sentence) out += words.text;
   return out;
+}
+
+std::string plain(const Cell& cell) {
+  return printable(cell.text + (cell.note.empty() ? "" : ", " + cell.note), kLongest);
 }
 
 // ------------------------------------------------------------------------------ terminal
@@ -30,7 +34,7 @@ std::string text_of(const Table& table) {
   out.add_row(std::move(head));
   for (const std::vector<Cell>& row : table.rows) {
     std::vector<std::string> cells;
-    for (const Cell& cell : row) cells.push_back(printable(cell.text, kLongest));
+    for (const Cell& cell : row) cells.push_back(plain(cell));
     out.add_row(std::move(cells));
   }
   return (table.title.empty() ? "" : "\n" + printable(table.title, kLongest) + "\n") + out.str();
@@ -38,6 +42,11 @@ std::string text_of(const Table& table) {
 
 std::string render_text(const StudyDocument& document) {
   std::string out;
+  if (document.facts.empty()) {
+    out = printable(document.kicker, kLongest) + "\n";
+    if (document.kicker.find(document.title) == std::string::npos)
+      out += printable(document.title, kLongest) + "\n";
+  }
   std::size_t widest = 0;
   for (const auto& [name, text] : document.facts) widest = std::max(widest, name.size());
   for (const auto& [name, text] : document.facts)
@@ -56,8 +65,10 @@ std::string render_text(const StudyDocument& document) {
       out += "\n" + printable(heading->text, kLongest) + "\n";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
       out += printable(paragraph->text, kLongest) + "\n";
+    if (const auto* verbatim = std::get_if<Verbatim>(&block.content)) out += verbatim->text + "\n";
     if (const auto* table = std::get_if<Table>(&block.content)) out += text_of(*table);
   }
+  if (!verdict.fine.empty()) out += "\n" + printable(verdict.fine, kLongest) + "\n";
   return out;
 }
 
@@ -75,7 +86,7 @@ std::string markdown_of(const Table& table) {
   for (const std::vector<Cell>& row : table.rows) {
     out += "|";
     for (const Cell& cell : row) {
-      const std::string text = printable(cell.text, kLongest);
+      const std::string text = plain(cell);
       out.append(cell.code ? " `" : " ").append(cell.code ? text : markdown_cell(text));
       out.append(cell.code ? "` |" : " |");
     }
@@ -103,8 +114,11 @@ std::string render_markdown(const StudyDocument& document) {
       out += "### " + markdown_cell(heading->text) + "\n\n";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
       out += markdown_cell(paragraph->text) + "\n\n";
+    if (const auto* verbatim = std::get_if<Verbatim>(&block.content))
+      out += "```\n" + verbatim->text + "\n```\n\n";
     if (const auto* table = std::get_if<Table>(&block.content)) out += markdown_of(*table);
   }
+  if (!verdict.fine.empty()) out += markdown_cell(verdict.fine) + "\n";
   return out;
 }
 
@@ -115,7 +129,8 @@ std::string tone_class(Tone tone) {
 }
 
 std::string page_cell(const Cell& cell, bool words) {
-  if (cell.number && !cell.as_written) return number_cell(&*cell.number, cell.unit);
+  const std::string note = cell.note.empty() ? "" : "<br><small>" + html(cell.note) + "</small>";
+  if (cell.number && !cell.as_written) return number_cell(&*cell.number, cell.unit, note);
   std::string classes = words ? "text" : tone_class(cell.tone);
   if (words && cell.tone != Tone::kPlain) classes += " " + tone_class(cell.tone);
   if (cell.code) classes = "path";
@@ -125,15 +140,17 @@ std::string page_cell(const Cell& cell, bool words) {
     out += " data-path=\"" + html(cell.number->path) + "\" data-value=\"" +
            number_text(cell.number->raw.value_or(cell.number->value)) + "\"";
   const std::string text = cell.text.empty() || cell.text == "-" ? "–" : html(cell.text);
-  return out + ">" + (cell.code ? "<code>" + text + "</code>" : text) + "</td>";
+  return out + ">" + (cell.code ? "<code>" + text + "</code>" : text) + note + "</td>";
 }
 
 std::string page_of_table(const Table& table) {
   std::string out = table.title.empty() ? "" : "<h3>" + html(table.title) + "</h3>";
   out += open_table(table.columns.size()) + "<thead><tr>";
   for (std::size_t i = 0; i < table.columns.size(); ++i)
-    out += (i > 0 && table.columns[i].words ? "<th class=\"text\">" : "<th>") +
-           html(table.columns[i].title) + "</th>";
+    out += table.columns[i].colour
+               ? series_heading(*table.columns[i].colour, table.columns[i].title)
+               : (i > 0 && table.columns[i].words ? "<th class=\"text\">" : "<th>") +
+                     html(table.columns[i].title) + "</th>";
   out += "</tr></thead><tbody>";
   for (const std::vector<Cell>& row : table.rows) {
     out += "<tr>";
@@ -144,11 +161,23 @@ std::string page_of_table(const Table& table) {
   return out + std::string(kTableEnd);
 }
 
+/// The text, with a link that saves it and needs neither script nor network.
+std::string page_of_verbatim(const Verbatim& verbatim) {
+  const std::string text = "<pre tabindex=\"0\">" + html(verbatim.text) + "</pre>";
+  if (verbatim.file.empty()) return text;
+  const std::string encoded = percent_encoded(
+      verbatim.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+  return "<p><a download=\"" + html(verbatim.file) + "\" href=\"data:text/plain;charset=utf-8," +
+         encoded + "\">Download " + html(verbatim.file) + "</a></p>" + text;
+}
+
 std::string page_of_charts(const Charts& charts) {
   std::string out;
   for (const Chart& chart : charts.charts)
     out += std::visit([](const auto& value) { return draw(value); }, chart);
-  return out.empty() ? out : "<div class=\"charts\">" + out + "</div>";
+  if (out.empty()) return out;
+  const std::string title = charts.title.empty() ? "" : "<h3>" + html(charts.title) + "</h3>";
+  return title + "<div class=\"charts\">" + out + "</div>";
 }
 
 std::string page_of_blocks(const std::vector<Block>& blocks) {
@@ -159,11 +188,13 @@ std::string page_of_blocks(const std::vector<Block>& blocks) {
       out += "<h2>" + html(heading->text) + "</h2>";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
       out += "<p>" + html(paragraph->text) + "</p>";
+    if (const auto* verbatim = std::get_if<Verbatim>(&block.content))
+      out += page_of_verbatim(*verbatim);
     if (const auto* table = std::get_if<Table>(&block.content)) out += page_of_table(*table);
     if (const auto* charts = std::get_if<Charts>(&block.content)) out += page_of_charts(*charts);
     if (const auto* fold = std::get_if<Fold>(&block.content))
-      out += "<details><summary>" + html(fold->title) + "</summary>" +
-             page_of_blocks(fold->blocks) + "</details>";
+      out += std::string(fold->open ? "<details open>" : "<details>") + "<summary>" +
+             html(fold->title) + "</summary>" + page_of_blocks(fold->blocks) + "</details>";
   }
   return out;
 }
@@ -210,7 +241,7 @@ PageBody page_body_of(const StudyDocument& document) {
   for (const auto& [name, text] : document.facts)
     out += "<dt>" + html(name) + "</dt><dd>" + html(text) + "</dd>";
   if (!document.facts.empty()) out += "</dl>";
-  return {.title = document.title, .body = std::move(out)};
+  return {.title = document.title, .body = std::move(out), .data = document.data};
 }
 
 std::string document_page(const StudyDocument& document, const std::string& json) {

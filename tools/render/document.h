@@ -31,20 +31,22 @@ struct Phrase {
 using Sentence = std::vector<Phrase>;
 
 struct Cell {
-  std::string text;                  ///< For every output; pages prefer `number`.
+  std::string text = {};             ///< For every output; pages prefer `number`.
   std::optional<Datum> number = {};  ///< The exact number and its place in the data block.
   Unit unit = Unit::kNone;           ///< Of `number`.
   bool as_written = false;           ///< Pages write `text` too, and keep the number beside it.
   Tone tone = Tone::kPlain;
-  bool code = false;  ///< A path or a key.
+  bool code = false;      ///< A path or a key.
+  std::string note = {};  ///< Said behind it, small on pages.
 };
 
 struct Table {
   struct Column {
     std::string title;
-    bool words = false;  ///< Aligned to the left.
+    bool words = false;                      ///< Aligned to the left.
+    std::optional<std::size_t> colour = {};  ///< Of the series that it is about.
   };
-  std::string title;
+  std::string title = {};
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows = {};
 };
@@ -60,16 +62,23 @@ struct Heading {
 struct Paragraph {
   std::string text;
 };
+/// Text to copy, as it is.
+struct Verbatim {
+  std::string text;
+  std::string file = {};  ///< The name that a page saves it under; empty = not at all.
+};
 struct Charts {
   std::vector<Chart> charts;  ///< Pages only.
+  std::string title = {};
 };
 /// Blocks that a page folds away; plain outputs leave them out.
 struct Fold {
   std::string title;
   std::vector<struct Block> blocks;
+  bool open = false;
 };
 struct Block {
-  std::variant<Heading, Paragraph, Table, Charts, Fold> content;
+  std::variant<Heading, Paragraph, Verbatim, Table, Charts, Fold> content;
   For outputs = For::kAll;
 };
 
@@ -79,7 +88,7 @@ struct StudyVerdict {
   std::vector<Judgement> judgements = {};
   std::vector<Sentence> points = {};
   std::vector<std::string> remarks = {};  ///< What a reader must know before the numbers.
-  std::string fine = {};                  ///< How the verdict is made; pages only.
+  std::string fine = {};                  ///< How the verdict is made, behind everything else.
 };
 
 struct StudyDocument {
@@ -89,6 +98,7 @@ struct StudyDocument {
   StudyVerdict verdict;
   std::vector<std::pair<std::string, std::string>> facts;  ///< The files and versions behind it.
   std::vector<Block> blocks;
+  std::vector<DataTable> data = {};  ///< The numbers behind it, for `report --export`.
 };
 
 /// The formats that every document has: `table`, `markdown`, `junit` and `github`; a page needs the

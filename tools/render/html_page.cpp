@@ -46,10 +46,7 @@ std::string script_safe(const std::string& text) {
 std::string title_of(const PageData& data) {
   std::string title;
   for (const PageRun& run : data.runs) title += (title.empty() ? "" : ", ") + run.scenario;
-  for (const PageSweep& sweep : data.sweeps) title += (title.empty() ? "" : ", ") + sweep.name;
-  for (const PagePlan& plan : data.plans) title += (title.empty() ? "" : ", ") + plan.name;
   if (title.empty() && !data.bodies.empty()) title = data.bodies.front().title;
-  if (title.empty() && !data.tunings.empty()) title = "the best configuration";
   return title.empty() ? "routesim" : title + " · routesim";
 }
 
@@ -156,12 +153,7 @@ std::string render_page(const PageData& data) {
   std::string body;
   for (const PageBody& d : data.bodies) body += d.body;
   for (const PageRun& run : data.runs) body += run_sections(run);
-  for (const PageSweep& sweep : data.sweeps) body += sweep_sections(sweep);
-  for (const PagePlan& plan : data.plans) body += plan_sections(plan);
-  for (const PageDocument& d : data.tunings) body += tune_sections(d);
-  out += with_contents(body, data.bodies.size() + data.runs.size() + data.sweeps.size() +
-                                     data.plans.size() + data.tunings.size() >
-                                 1);
+  out += with_contents(body, data.bodies.size() + data.runs.size() > 1);
   out +=
       "<footer>Made by routesim. This page is also a result file: <code>routesim report</code> "
       "reads it, and the exact numbers behind every table and chart stand in it as JSON. Times are "

@@ -20,9 +20,6 @@ std::string render_page(const PageData& data);
 
 /// The sections of one result: what render_page() puts between head and foot.
 std::string run_sections(const PageRun& run);
-std::string sweep_sections(const PageSweep& sweep);
-std::string plan_sections(const PagePlan& plan);
-std::string tune_sections(const PageDocument& document);
 
 /// Style sheet, and the script that reads, zooms, sorts and downloads.
 std::string_view page_style();
@@ -62,7 +59,7 @@ std::string series_heading(std::size_t colour, const std::string& name,
 
 /// Tables in base units (seconds, tokens, ratios), one number per row, as CSV (RFC 4180) and the
 /// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs,
-/// `sweep` of sweeps and `plan` of plans. Tables without rows are left out.
+/// and those of other studies. Tables without rows are left out.
 std::vector<FolderFile> export_tables(const PageData& data);
 
 /// The curves over the load of each run as SVG files, `ttft.mean.svg`; of several runs with their

@@ -1,6 +1,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/check.h"
 #include "base/scalar_parse.h"
@@ -119,38 +120,31 @@ void export_runs(const PageData& data, std::vector<FolderFile>& files) {
   for (const Table* table : {&summary, &stages, &quantiles, &servers, &series}) table->put(files);
 }
 
-void export_sweeps(const PageData& data, std::vector<FolderFile>& files) {
-  for (std::size_t i = 0; i < data.sweeps.size(); ++i) {
-    const PageSweep& sweep = data.sweeps[i];
-    std::vector<std::string> columns = {"sweep", "variant"};
-    columns.insert(columns.end(), sweep.axes.begin(), sweep.axes.end());
-    columns.insert(columns.end(), {"metric", "value", "low", "high"});
-    Table table(data.sweeps.size() == 1 ? "sweep" : "sweep-" + std::to_string(i + 1), columns);
-    for (const PageSweep::Row& row : sweep.rows)
-      for (const auto& [metric, datum] : row.values) {
-        std::vector<Cell> cells = {cell(sweep.name), cell(row.variant)};
-        for (const std::string& value : row.cell) cells.push_back(cell(value));
-        cells.insert(cells.end(),
-                     {cell(metric), cell(datum.value), cell(datum.low), cell(datum.high)});
-        table.add(cells);
-      }
+/// Tables of one name and the same columns become one, others of that name get a number.
+void export_studies(const PageData& data, std::vector<FolderFile>& files) {
+  std::vector<DataTable> all;
+  for (const PageBody& body : data.bodies)
+    for (const DataTable& table : body.data) {
+      const auto same = std::ranges::find_if(all, [&](const DataTable& other) {
+        return other.name == table.name && other.columns == table.columns;
+      });
+      if (same == all.end())
+        all.push_back(table);
+      else
+        same->rows.insert(same->rows.end(), table.rows.begin(), table.rows.end());
+    }
+  std::map<std::string, int> used;
+  for (const DataTable& t : all) {
+    const int number = ++used[t.name];
+    Table table(number == 1 ? t.name : t.name + "-" + std::to_string(number), t.columns);
+    for (const std::vector<DataTable::Value>& row : t.rows) {
+      std::vector<Cell> cells;
+      for (const DataTable::Value& value : row)
+        cells.push_back(std::visit([](const auto& v) { return cell(v); }, value));
+      table.add(cells);
+    }
     table.put(files);
   }
-}
-
-void export_plans(const PageData& data, std::vector<FolderFile>& files) {
-  Table table("plan", {"plan", "hardware", "policy", "fleet", "metric", "value"});
-  for (const PagePlan& plan : data.plans) {
-    for (const PagePlan::Choice& choice : plan.plans)
-      for (const auto& [metric, datum] : choice.values)
-        table.add({cell(plan.name), cell(choice.hardware), cell(choice.policy), cell(choice.fleet),
-                   cell(metric), cell(datum.value)});
-    for (const PagePlan::Family& family : plan.families)
-      if (family.price)
-        table.add({cell(plan.name), cell(family.hardware), cell(family.policy), cell(family.fleet),
-                   cell("cheapest_price_per_hour"), cell(family.price->value)});
-  }
-  table.put(files);
 }
 
 /// The part of a style that charts need. `$name` is a variable of the page's style sheet, which
@@ -251,8 +245,7 @@ std::string svg_file(const LineChart& chart) {
 std::vector<FolderFile> export_tables(const PageData& data) {
   std::vector<FolderFile> files;
   export_runs(data, files);
-  export_sweeps(data, files);
-  export_plans(data, files);
+  export_studies(data, files);
   return files;
 }
 

@@ -80,7 +80,7 @@ void write_scalar_json(const ConfigNode& node, JsonWriter& json) {
       break;
     case PlainType::kInteger: {
       const Parsed<std::int64_t> parsed = parse_integer(node, {});
-      parsed.value ? json.value(*parsed.value) : json.value(text);
+      parsed.value ? json.value(*parsed.value) : json.raw(text);  // Beyond 64 bits: as it stands.
       break;
     }
     case PlainType::kReal: {

@@ -329,18 +329,23 @@ TrustRecord trust_record(const sim::RunResult& result) {
   TrustRecord out{.step_times = std::string(enum_name(result.trust())),
                   .text = trust_text(result),
                   .pools = {},
-                  .validation = {}};
+                  .validation = validation_of(result.trust())};
   for (const sim::StepTimes& pool : result.step_times)
     out.pools.push_back(
         {.name = pool.pool,
          .step_times = std::string(enum_name(pool.trust)),
          .outside_fitted_range = pool.busy_s > 0 ? pool.extrapolated_s / pool.busy_s : 0.0});
+  return out;
+}
+
+std::vector<TrustRecord::Validation> validation_of(models::Trust trust) {
+  std::vector<TrustRecord::Validation> out;
   for (const TrustError& e : trust_errors())
-    if (e.trust == result.trust())
-      out.validation.push_back({.quantity = e.quantity,
-                                .published_numbers = static_cast<std::int64_t>(e.cells),
-                                .mean_absolute_error_percent = e.mean,
-                                .worst_error_percent = e.worst});
+    if (e.trust == trust)
+      out.push_back({.quantity = e.quantity,
+                     .published_numbers = static_cast<std::int64_t>(e.cells),
+                     .mean_absolute_error_percent = e.mean,
+                     .worst_error_percent = e.worst});
   return out;
 }
 

@@ -155,6 +155,11 @@ struct TrustRecord {
   std::vector<Validation> validation;
 };
 
+void describe(Describer& d, TrustRecord::Validation& r);
+
+/// What validation found for a class of step times.
+std::vector<TrustRecord::Validation> validation_of(models::Trust trust);
+
 /// The effect of kCapacityBand of the KV blocks near a knee.
 struct CapacityBandRecord {
   double band = 0;

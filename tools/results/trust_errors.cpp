@@ -102,6 +102,10 @@ std::string errors_text(std::span<const TrustError> errors) {
 std::string trust_errors_text(Trust trust) {
   std::vector<TrustError> errors = trust_errors();
   std::erase_if(errors, [trust](const TrustError& e) { return e.trust != trust; });
+  return trust_errors_text(trust, errors);
+}
+
+std::string trust_errors_text(Trust trust, std::span<const TrustError> errors) {
   const std::string text = errors_text(errors);
   if (text.empty()) return "no published number of this class was compared";
   const bool in_sample = trust == Trust::kFitted || trust == Trust::kExtrapolated;
@@ -127,18 +131,6 @@ std::string trust_text(const sim::RunResult& result) {
       text += "; " + printable(pool.pool) + " was outside it for " +
               fixed_text(100 * pool.extrapolated_s / pool.busy_s, 0) + " % of its time";
   return text + "; " + trust_errors_text(trust);
-}
-
-void write_trust_errors(JsonWriter& json, Trust trust) {
-  json.begin_array();
-  for (const TrustError& e : trust_errors()) {
-    if (e.trust != trust) continue;
-    json.begin_object().member("quantity", e.quantity);
-    json.member("published_numbers", static_cast<std::uint64_t>(e.cells));
-    json.member("mean_absolute_error_percent", e.mean);
-    json.member("worst_error_percent", e.worst).end_object();
-  }
-  json.end_array();
 }
 
 }  // namespace routesim::tools

@@ -10,7 +10,6 @@
 
 #include "models/latency_model.h"
 #include "sim/observe/run_result.h"
-#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 
@@ -46,6 +45,8 @@ std::string errors_text(std::span<const TrustError> errors);
 /// The results of validation for a class: `mean error against published numbers: output tokens/s
 /// 2.1 % (of 51, worst -9.6 %), ...`, or that there was nothing to compare with.
 std::string trust_errors_text(models::Trust trust);
+/// The same of these errors, which belong to the class.
+std::string trust_errors_text(models::Trust trust, std::span<const TrustError> errors);
 
 /// How much longer or shorter steps may be, as a fraction: the larger of the class's mean errors of
 /// output tokens/s and of the time per output token, at most 0.9. Of a class that nothing was
@@ -54,8 +55,5 @@ double step_time_band(models::Trust trust);
 
 /// A whole run in one sentence: its class, how much lay outside the fitted range, and the errors.
 std::string trust_text(const sim::RunResult& result);
-
-/// The validation errors of a class as a JSON list.
-void write_trust_errors(JsonWriter& json, models::Trust trust);
 
 }  // namespace routesim::tools

@@ -1,8 +1,10 @@
 // The goals of a plan, and what a fleet's runs say about them.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/tree_reader.h"
@@ -72,3 +74,8 @@ GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double 
 inline constexpr double kClearMiss = 1.5;
 
 }  // namespace routesim::tools
+
+template <>
+struct routesim::EnumNames<routesim::tools::GoalVerdict> {
+  static constexpr std::array<std::string_view, 3> value = {"meets", "misses", "open"};
+};

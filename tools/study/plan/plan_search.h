@@ -84,9 +84,9 @@ inline constexpr std::size_t kMostPlans = 4;
 /// Searches; throws PlanStopped when the evaluator does.
 PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator);
 
-/// The verdict, the plans as a table, what binds each, and how they were found.
-std::string render_plan_text(const PlanSpace& space, const PlanResult& result);
-/// The same as one JSON object.
-std::string render_plan_json(const PlanSpace& space, const PlanResult& result);
-
 }  // namespace routesim::tools
+
+template <>
+struct routesim::EnumNames<routesim::tools::SizeMethod> {
+  static constexpr std::array<std::string_view, 2> value = {"doubling", "scan"};
+};

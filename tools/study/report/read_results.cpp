@@ -4,105 +4,81 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <functional>
 
-#include "base/check.h"
 #include "base/tree_reader.h"
 #include "tools/render/html_page.h"
 #include "tools/render/render.h"
+#include "tools/results/described_json.h"
+#include "tools/results/json_tree.h"
 #include "tools/results/metric_goal.h"
 #include "tools/results/result_record.h"
 #include "tools/study/compare/comparison_record.h"
+#include "tools/study/plan/plan_record.h"
+#include "tools/study/sweep/sweep_goals.h"
+#include "tools/study/tune/tune_record.h"
 #include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools {
 
-using Json = nlohmann::ordered_json;
-
 namespace {
 
-/// JSON lines, one object each; discarded when a line is not one.
-Json parse_lines(const std::string& text) {
-  Json rows = Json::array();
-  std::size_t begin = 0;
-  while (begin < text.size()) {
+/// JSON lines, one object each; null when a line is not one.
+ConfigNode::Ptr parse_lines(const std::string& text, const SourceLocation& where) {
+  std::vector<ConfigNode::Ptr> rows;
+  for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = text.substr(begin, end - begin);
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    Json row = Json::parse(line, nullptr, false);
-    if (!row.is_object()) return Json(Json::value_t::discarded);
-    rows.push_back(std::move(row));
+    rows.push_back(json_tree(line, where));
+    if (rows.back() == nullptr || !rows.back()->is_map()) return nullptr;
   }
-  return rows;
+  return rows.empty() ? nullptr
+                      : tree::map({{"sweep_rows", tree::list(std::move(rows), where)}}, where);
 }
 
-/// Whether brackets outside quotes nest deeper than every document of ours. The library parses
-/// without recursion, but writes with it.
-bool nests_too_deep(std::string_view text) {
-  constexpr int kDeepest = 64;
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '\\') ++i;
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
-    if (c == ']' || c == '}') --depth;
-  }
-  return false;
-}
-
-/// Reads a file's results, one or more, as one value.
-Json parse_result(const std::string& text) {
+/// Reads a file's results, one or more, as one value; null when it has none.
+ConfigNode::Ptr parse_result(const std::string& text, const SourceLocation& where) {
   const std::optional<std::string> block = data_block(text);
-  if (nests_too_deep(block ? *block : text)) return Json(Json::value_t::discarded);
-  Json value = Json::parse(block ? *block : text, nullptr, false);
-  if (!value.is_discarded()) return value;
-  Json rows = parse_lines(text);
-  if (rows.is_discarded() || rows.empty()) return Json(Json::value_t::discarded);
-  return Json{{"sweep_rows", std::move(rows)}};
+  const ConfigNode::Ptr value = json_tree(block ? *block : text, where);
+  return value != nullptr ? value : parse_lines(text, where);
 }
 
 enum class Kind { kUnknown, kRun, kSweep, kPlan, kComparison, kTuning, kValidation };
 
-Kind kind_of(const Json& value) {
-  if (!value.is_object()) return Kind::kUnknown;
-  if (value.contains("sweep_rows")) {
-    const Json& rows = value["sweep_rows"];
-    const auto is_row = [](const Json& row) { return row.contains("cell"); };
-    return std::any_of(rows.begin(), rows.end(), is_row) ? Kind::kSweep : Kind::kUnknown;
-  }
+Kind kind_of(const ConfigNode& value) {
+  const auto has = [&value](const char* key) { return value.child(key) != nullptr; };
   const auto has_rows = [&value](const char* key) {
-    return value.contains(key) && value[key].is_array() && !value[key].empty() &&
-           value[key].front().is_object();
+    const ConfigNode* const rows = value.child(key);
+    return rows != nullptr && rows->is_sequence() && !rows->items().empty() &&
+           rows->items().front()->is_map();
   };
-  if (value.contains("plans") && value.contains("families")) return Kind::kPlan;
-  if (has_rows("pairs") && value.contains("gates")) return Kind::kComparison;
-  if (value.contains("tune") && value.contains("judged")) return Kind::kTuning;
+  if (!value.is_map()) return Kind::kUnknown;
+  if (has("sweep_rows")) {
+    const auto is_row = [](const ConfigNode::Ptr& row) { return row->child("cell") != nullptr; };
+    const bool some =
+        has_rows("sweep_rows") && std::ranges::any_of(value.child("sweep_rows")->items(), is_row);
+    return some ? Kind::kSweep : Kind::kUnknown;
+  }
+  if (has("plans") && has("families")) return Kind::kPlan;
+  if (has_rows("pairs") && has("gates")) return Kind::kComparison;
+  if (has("tune") && has("judged")) return Kind::kTuning;
   if (has_rows("scenarios")) return Kind::kValidation;
   if (has_rows("variants")) return Kind::kRun;
   return Kind::kUnknown;
 }
 
-/// The value as a tree, all at one place.
-ConfigNode::Ptr tree_of(const Json& value, const SourceLocation& where) {
-  if (value.is_null()) return ConfigNode::make_null(where);
-  if (value.is_string())
-    return ConfigNode::make_scalar(value.get<std::string>(), ConfigNode::Style::kQuoted, where);
-  if (!value.is_structured())
-    return ConfigNode::make_scalar(value.dump(), ConfigNode::Style::kPlain, where);
-  std::vector<ConfigNode::Ptr> items;
-  std::vector<ConfigNode::Member> members;
-  for (const auto& [key, member] : value.items()) {
-    if (value.is_array())
-      items.push_back(tree_of(member, where));
-    else
-      members.push_back({.key = key, .key_where = where, .value = tree_of(member, where)});
-  }
-  return value.is_array() ? ConfigNode::make_sequence(std::move(items), where)
-                          : ConfigNode::make_map(std::move(members), where);
+/// The rows of a sweep with other goals.
+ConfigNode::Ptr with_goals(const ConfigNode& sweep, const std::vector<std::string>& goals) {
+  std::vector<ConfigNode::Member> members = sweep.members();
+  std::erase_if(members, [](const ConfigNode::Member& m) { return m.key == "goals"; });
+  std::vector<ConfigNode::Ptr> list;
+  for (const std::string& goal : goals) list.push_back(tree::text(goal, sweep.where()));
+  members.push_back({.key = "goals",
+                     .key_where = sweep.where(),
+                     .value = tree::list(std::move(list), sweep.where())});
+  return ConfigNode::make_map(std::move(members), sweep.where());
 }
 
 /// The place where `text` stands in quotes behind "goals"; the start of the file when it does not.
@@ -118,9 +94,9 @@ SourceLocation goal_place(const ResultText& result, const std::string& text) {
 }
 
 /// Each goal of a sweep must be one, and be about a metric of its rows. `is_given`: by --goal.
-void check_goals(const Json& sweep, bool is_given, const ResultText& result,
+void check_goals(const SweepRecord& sweep, bool is_given, const ResultText& result,
                  Diagnostics& diagnostics) {
-  const PageSweep read = read_sweep(sweep.dump(), "");
+  const SweepCells read = cells_of(sweep, "");
   for (const std::string& text : read.goals) {
     const Parsed<MetricGoal> goal = parse_metric_goal(text);
     const SourceLocation where = goal_place(result, text);
@@ -136,79 +112,97 @@ void check_goals(const Json& sweep, bool is_given, const ResultText& result,
   }
 }
 
+/// Adds one result to a page; the argument says where it stands in the data block.
+using Show = std::function<void(PageData& data, const std::string& path)>;
+
+Show study(std::function<StudyDocument(const std::string& path)> document) {
+  return [document = std::move(document)](PageData& data, const std::string& path) {
+    data.bodies.push_back(page_body_of(document(path)));
+  };
+}
+
+/// Reads a result of a known kind.
+Show read_result(Kind kind, const ConfigNode& tree, const ResultText& result, bool goals_given,
+                 Diagnostics& faults) {
+  switch (kind) {
+    case Kind::kRun:
+      return [record = read_run_record(tree, faults)](PageData& data, const std::string& path) {
+        data.runs.push_back(page_run(record, path));
+      };
+    case Kind::kPlan:
+      return study([record = read_plan_record(tree, faults)](const std::string& path) {
+        return plan_document(record, path);
+      });
+    case Kind::kTuning:
+      return study([record = read_tune_record(tree, faults)](const std::string& path) {
+        return tune_document(record, path);
+      });
+    case Kind::kComparison:
+      return study([record = read_comparison_record(tree, faults)](const std::string& path) {
+        return comparison_document(record, path);
+      });
+    case Kind::kValidation:
+      return study([record = read_validation_record(tree, faults)](const std::string& path) {
+        return validation_document(record, true, path);
+      });
+    case Kind::kSweep: {
+      SweepRecord record = read_sweep_record(tree, faults);
+      check_goals(record, goals_given, result, faults);
+      return study([record = std::move(record)](const std::string& path) {
+        return sweep_document(record, "", path);
+      });
+    }
+    case Kind::kUnknown:
+      break;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
-                      const std::vector<std::string>& goals) {
-  Json all = Json::array();
-  std::map<std::size_t, RunRecord> runs;
-  std::map<std::size_t, ComparisonRecord> comparisons;
-  std::map<std::size_t, ValidationRecord> validations;
+                      const std::vector<std::string>& goals, bool* has_sweep) {
+  std::vector<ConfigNode::Ptr> all;
+  std::vector<Show> shown;
   for (const ResultText& result : results) {
-    Json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
+    const ConfigNode::Ptr value = parse_result(result.text, where);
     const std::string hint =
         "give the JSON of `run`, `plan`, `tune`, `compare` or `validate`, the JSON lines of "
         "`sweep`, or a page made by `report`";
-    if (value.is_discarded()) {
+    if (value == nullptr) {
       diagnostics.error(where, "", "is not a result of routesim", hint);
       continue;
     }
-    Json parts = value.is_object() && value.contains("results") ? value["results"]
-                                                                : Json::array({std::move(value)});
-    for (Json& part : parts) {
-      if (kind_of(part) == Kind::kSweep) {
-        if (!goals.empty()) part["goals"] = goals;
-        check_goals(part, !goals.empty(), result, diagnostics);
-      }
-      Diagnostics faults;
-      if (kind_of(part) == Kind::kUnknown)
-        faults.error(where, "", "is JSON, but not a result of routesim", hint);
-      else if (kind_of(part) == Kind::kRun)
-        runs[all.size()] = read_run_record(*tree_of(part, where), faults);
-      else if (kind_of(part) == Kind::kComparison)
-        comparisons[all.size()] = read_comparison_record(*tree_of(part, where), faults);
-      else if (kind_of(part) == Kind::kValidation)
-        validations[all.size()] = read_validation_record(*tree_of(part, where), faults);
-      if (!faults.has_errors()) all.push_back(std::move(part));
-      append(diagnostics, faults);
+    const ConfigNode* const several = value->child("results");
+    for (ConfigNode::Ptr part : several != nullptr ? several->items() : std::vector{value}) {
+      const Kind kind = kind_of(*part);
+      if (kind == Kind::kSweep && !goals.empty()) part = with_goals(*part, goals);
+      if (kind == Kind::kSweep && has_sweep != nullptr) *has_sweep = true;
+      if (kind == Kind::kUnknown)
+        diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
+      else
+        shown.push_back(read_result(kind, *part, result, !goals.empty(), diagnostics));
+      all.push_back(std::move(part));
     }
   }
   PageData data;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string path = all.size() == 1 ? "" : "/results/" + std::to_string(i);
-    const Kind kind = kind_of(all[i]);
-    if (kind == Kind::kRun) data.runs.push_back(page_run(runs.at(i), path));
-    if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
-    if (kind == Kind::kComparison)
-      data.bodies.push_back(page_body_of(comparison_document(comparisons.at(i), path)));
-    if (kind == Kind::kTuning) data.tunings.push_back({all[i].dump(), path});
-    if (kind == Kind::kValidation)
-      data.bodies.push_back(page_body_of(validation_document(validations.at(i), true, path)));
-    if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
-  }
-  const Json block = all.size() == 1 ? all[0] : Json{{"results", all}};
-  // The text came from files: what is not UTF-8 is replaced, not refused.
-  data.block = make_data_block(block.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (diagnostics.has_errors()) return data;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    shown[i](data, all.size() == 1 ? "" : "/results/" + std::to_string(i));
+  JsonWriter block(0);
+  write_tree(block, all.size() == 1 ? *all[0] : *tree::map({{"results", tree::list(all)}}));
+  data.block = make_data_block(block.str());
   return data;
 }
 
 std::string render_html(const Report& report) {
   RunRecord record = run_record(report);
   for (VariantRecord& variant : record.variants)
-    if (const Json resolved = Json::parse(variant.resolved.path, nullptr, false);
-        resolved.is_object())
-      variant.resolved.root = tree_of(resolved, {});
+    variant.resolved.root = json_tree(variant.resolved.path, {});
   PageData data;
   data.runs.push_back(page_run(record, ""));
   data.block = make_data_block(render_json(report));
-  return render_page(data);
-}
-
-std::string page_of(const std::string& json) {
-  Diagnostics diagnostics;
-  const PageData data = read_results({{.file = "result", .text = json}}, diagnostics);
-  ROUTESIM_CHECK(!diagnostics.has_errors(), "a result does not read back");
   return render_page(data);
 }
 

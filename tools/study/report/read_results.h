@@ -18,15 +18,12 @@ struct ResultText {
 
 /// Reads results: JSON of `run`, `plan`, `tune`, `compare` or `validate`, JSON lines of `sweep`, or
 /// a page made from them. Anything else is an error at its file. `goals` replace those of the
-/// sweeps among them; a goal that cannot be read, or on a metric that its sweep does not have, is
-/// an error.
+/// sweeps among them, whose presence `has_sweep` tells; a goal that cannot be read, or on a metric
+/// that its sweep does not have, is an error. The page is empty then.
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
-                      const std::vector<std::string>& goals = {});
+                      const std::vector<std::string>& goals = {}, bool* has_sweep = nullptr);
 
 /// The page of one run.
 std::string render_html(const Report& report);
-
-/// The page of one result of this program, as its JSON (JSON lines of a sweep).
-std::string page_of(const std::string& json);
 
 }  // namespace routesim::tools

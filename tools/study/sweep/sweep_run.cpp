@@ -4,8 +4,6 @@
 #include <memory>
 #include <mutex>
 
-#include "tools/study/sweep/sweep_row.h"
-
 namespace routesim::tools {
 
 namespace {
@@ -80,11 +78,11 @@ class SweepRunner {
       if (--active.left > 0) return;
     }
     active.plan = nullptr;
-    std::string tail = row_tail(plan_, plan_.rows[active.row], active.runs);
+    SweepRowRecord record = row_record(plan_, active.row, active.runs);
     active.runs = {};
     const std::lock_guard lock(sink_mutex_);
     if (experiment_.stopped()) return;
-    const std::string error = sink_(active.row, std::move(tail));
+    const std::string error = sink_(active.row, std::move(record));
     if (error.empty())
       ++experiment_.progress().answered;
     else

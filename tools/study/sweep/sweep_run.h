@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "tools/study/experiment/experiment.h"
-#include "tools/study/sweep/sweep_plan.h"
+#include "tools/study/sweep/sweep_record.h"
 
 namespace routesim::tools {
 
-/// Receives a finished row: its index in the plan and its tail. Calls come from one thread at a
+/// Receives a finished row: its index in the plan and its record. Calls come from one thread at a
 /// time, in the order the rows finish. A text that it returns ends the sweep as an error.
-using RowSink = std::function<std::string(std::size_t row, std::string tail)>;
+using RowSink = std::function<std::string(std::size_t row, SweepRowRecord record)>;
 
 /// Computes the rows with these indices; they are the questions of the experiment's progress.
 /// Replications are the unit of work; the longest go first, so that no thread is left with a long

@@ -415,13 +415,6 @@ class Judge {
 
 }  // namespace
 
-std::string_view decision_name(TuneDecision decision) {
-  constexpr std::array<std::string_view, 6> kNames = {"better",    "better only as given",
-                                                      "a trade",   "nothing better",
-                                                      "undecided", "conditions not met"};
-  return kNames[static_cast<std::size_t>(decision)];
-}
-
 Gain gain_of(const Difference& difference, const MetricName& metric) {
   const double sign = metric.direction == sim::Direction::kSmallerIsBetter ? -1 : 1;
   // From zero there is no ratio: the new value counts as 100 %.

@@ -57,10 +57,6 @@ enum class TuneDecision {
   kUnmet,      ///< The published configuration breaks a condition, and so does the best one.
 };
 
-/// `better`, `better only as given`, `a trade`, `nothing better`, `undecided`, `conditions not
-/// met`.
-std::string_view decision_name(TuneDecision decision);
-
 /// Gains below this share are not worth a change, however sure they are.
 inline constexpr double kLeastGain = 0.01;
 
@@ -103,3 +99,10 @@ TuneJudgement judge_tune(const TuneSpace& space, const TuneSearchResult& search,
                          Experiment& experiment);
 
 }  // namespace routesim::tools
+
+template <>
+struct routesim::EnumNames<routesim::tools::TuneDecision> {
+  static constexpr std::array<std::string_view, 6> value = {"better",    "better only as given",
+                                                            "a trade",   "nothing better",
+                                                            "undecided", "conditions not met"};
+};

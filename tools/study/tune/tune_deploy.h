@@ -1,4 +1,4 @@
-// A tuning as text, JSON and CSV, and the files to deploy.
+// What a tuning says to deploy: the document, the flags, and the command that repeats it.
 #pragma once
 
 #include <string>
@@ -20,6 +20,9 @@ struct TuneReport {
   std::optional<ChangedDocument> document = {};
 };
 
+/// The judged candidate.
+const TuneCandidate& best_of(const TuneReport& report);
+
 /// Whether the best configuration is the one to deploy; otherwise that is the published one.
 bool deploys_best(const TuneReport& report);
 
@@ -38,12 +41,5 @@ struct RepeatCommand {
   std::string document = {};  ///< The file with the document to deploy that the line reads, if any.
 };
 RepeatCommand repeat_command(const TuneReport& report);
-
-/// The verdict, the judged numbers, the knobs and the race.
-std::string render_tune_text(const TuneReport& report);
-/// The same as one JSON object, with every candidate and the files to deploy.
-std::string render_tune_json(const TuneReport& report);
-/// One row for each candidate.
-std::string render_tune_csv(const TuneReport& report);
 
 }  // namespace routesim::tools

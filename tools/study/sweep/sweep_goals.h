@@ -3,15 +3,38 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/render/goal_map.h"
-#include "tools/render/page_data.h"
 #include "tools/results/metric_goal.h"
+#include "tools/study/sweep/sweep_record.h"
 
 namespace routesim::tools {
+
+/// The cells of a sweep. Where no axis is a rate and the load of each row has several, there is one
+/// per reported stage, with the rate as a further axis.
+struct SweepCells {
+  struct Row {
+    std::vector<std::string> cell;  ///< Value of each axis, as text.
+    std::string variant;
+    bool overloaded = false;  ///< The queue of some reported stage grew until it ended.
+    std::map<std::string, Datum, std::less<>> values;  ///< Metric name to mean and interval.
+  };
+  std::vector<std::string> axes;
+  std::vector<std::string> metrics;  ///< In the order of the first row.
+  std::vector<std::string> goals;    ///< `ttft_ms.p90 < 500`.
+  std::vector<Row> rows;
+};
+
+/// `path` is where the record stands in the data block of a page.
+SweepCells cells_of(const SweepRecord& record, const std::string& path);
+
+/// The value of an axis as text, at most 40 characters.
+std::string axis_value(const Document& value);
 
 /// Whether one of the words stands in the name: in the last part of a key path, between `_`, `-` or
 /// spaces, in the singular or the plural.
@@ -19,7 +42,7 @@ bool has_word(const std::string& path, std::string_view words);
 
 /// An axis with more than one value.
 struct PageAxis {
-  std::size_t axis = 0;                  ///< Into PageSweep::axes.
+  std::size_t axis = 0;                  ///< Into SweepCells::axes.
   std::vector<std::string> values = {};  ///< Ascending where they are numbers, else as the rows go.
   std::vector<double> numbers = {};      ///< The same; empty when one is no number.
   bool is_numeric() const { return !numbers.empty(); }
@@ -28,13 +51,13 @@ struct PageAxis {
 /// Rows that differ only in the drawn axes and the variant.
 struct SweepPanel {
   std::string title;  ///< `tp 2, model 8B`; empty when there is but one.
-  std::vector<const PageSweep::Row*> rows;
+  std::vector<const SweepCells::Row*> rows;
 };
 
 class SweepGoals {
  public:
-  /// Keeps a reference to `sweep`.
-  explicit SweepGoals(const PageSweep& sweep);
+  /// Keeps a reference to `cells`.
+  explicit SweepGoals(const SweepCells& cells);
 
   const std::vector<MetricGoal>& goals() const { return goals_; }
   const std::vector<std::string>& variants() const { return variants_; }
@@ -46,10 +69,10 @@ class SweepGoals {
   const PageAxis* rate() const { return find(kRateWords); }
   const PageAxis* fleet() const { return find(kFleetWords); }
 
-  CellState state_of(const PageSweep::Row& row) const;
+  CellState state_of(const SweepCells::Row& row) const;
   /// The row of a variant at these values of drawn(); null when it was not run.
-  const PageSweep::Row* row_at(const SweepPanel& panel, const std::string& variant,
-                               const std::vector<std::string>& values) const;
+  const SweepCells::Row* row_at(const SweepPanel& panel, const std::string& variant,
+                                const std::vector<std::string>& values) const;
   /// The smallest fleet of a variant that meets the goals, at one value of the other drawn axis
   /// where there is one; an index into the values of fleet(), or nothing when none does.
   std::optional<std::size_t> smallest_fleet(const SweepPanel& panel, const std::string& variant,
@@ -64,13 +87,13 @@ class SweepGoals {
   static constexpr const char* kFleetWords = "replicas servers nodes fleet gpus";
 
   const PageAxis* find(std::string_view words) const;
-  const PageSweep::Row* row_beside(const SweepPanel& panel, const std::string& variant,
-                                   const PageAxis& d, std::size_t at,
-                                   const std::string& other) const;
+  const SweepCells::Row* row_beside(const SweepPanel& panel, const std::string& variant,
+                                    const PageAxis& d, std::size_t at,
+                                    const std::string& other) const;
   void choose_axes(std::vector<PageAxis> all);
   void make_panels(const std::vector<PageAxis>& all);
 
-  const PageSweep& sweep_;
+  const SweepCells& cells_;
   std::vector<MetricGoal> goals_;
   std::vector<std::string> variants_;
   std::vector<PageAxis> drawn_;

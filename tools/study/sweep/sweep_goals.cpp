@@ -1,10 +1,14 @@
-#include "tools/render/sweep_goals.h"
+#include "tools/study/sweep/sweep_goals.h"
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "base/scalar_parse.h"
+#include "tools/results/described_json.h"
+#include "tools/results/json_tree.h"
 
 namespace routesim::tools {
 
@@ -15,9 +19,9 @@ void add_once(std::vector<T>& list, const T& value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
-PageAxis dimension_of(const PageSweep& sweep, std::size_t axis) {
+PageAxis dimension_of(const SweepCells& cells, std::size_t axis) {
   PageAxis d{.axis = axis};
-  for (const PageSweep::Row& row : sweep.rows) add_once(d.values, row.cell[axis]);
+  for (const SweepCells::Row& row : cells.rows) add_once(d.values, row.cell[axis]);
   for (const std::string& value : d.values) {
     const std::optional<double> number = number_from(value);
     if (!number) {
@@ -34,14 +38,101 @@ PageAxis dimension_of(const PageSweep& sweep, std::size_t axis) {
 }
 
 /// Whether every value of `a` goes with one value of `b`: axes that move together.
-bool decides(const PageSweep& sweep, std::size_t a, std::size_t b) {
+bool decides(const SweepCells& cells, std::size_t a, std::size_t b) {
   std::map<std::string, std::string> seen;
-  for (const PageSweep::Row& row : sweep.rows)
+  for (const SweepCells::Row& row : cells.rows)
     if (seen.try_emplace(row.cell[a], row.cell[b]).first->second != row.cell[b]) return false;
   return true;
 }
 
 }  // namespace
+
+std::string axis_value(const Document& value) {
+  std::string text = value.path;
+  if (value.root != nullptr && value.root->is_scalar()) {
+    text = value.root->text();
+  } else if (value.root != nullptr) {
+    JsonWriter json(0);
+    write_tree(json, *value.root);
+    text = value.root->is_null() ? "" : json.str();
+  } else if (const ConfigNode::Ptr tree = json_tree(text, {}); tree != nullptr) {
+    return axis_value({.path = {}, .root = tree});
+  }
+  constexpr std::size_t kMost = 40;
+  if (text.size() > kMost) text.replace(kMost - 3, std::string::npos, "...");
+  return text;
+}
+
+namespace {
+
+/// The axis that stages make.
+constexpr char kStageRate[] = "stage rate";
+
+/// A row, or one of its stages, whose numbers stand at `path`.
+SweepCells::Row row_of(const SweepRowRecord& row, const SweepRowRecord::Numbers& numbers,
+                       const std::vector<std::string>& axes, const std::string& path) {
+  SweepCells::Row out;
+  out.variant = row.variant;
+  out.overloaded = numbers.overloaded;
+  for (const std::string& axis : axes) {
+    const auto at =
+        std::ranges::find(row.cell.items, axis, &std::pair<std::string, Document>::first);
+    out.cell.push_back(at == row.cell.items.end() ? "" : axis_value(at->second));
+  }
+  for (const auto& [metric, m] : numbers.metrics.items) {
+    if (!std::isfinite(m.mean)) continue;
+    Datum mean{.value = m.mean, .path = path + "/metrics/" + metric + "/mean"};
+    if (std::isfinite(m.half_width)) {
+      mean.low = m.mean - m.half_width;
+      mean.high = m.mean + m.half_width;
+    }
+    out.values.emplace(metric, std::move(mean));
+  }
+  return out;
+}
+
+/// Indices of the reported stages of a row when they differ in their rates; else nothing.
+std::vector<std::size_t> stages_by_rate(const SweepRowRecord& row) {
+  std::vector<std::size_t> stages;
+  std::set<double> rates;
+  for (std::size_t s = 0; s < row.stages.size(); ++s) {
+    if (!row.stages[s].reported) continue;
+    const double rate = row.stages[s].requested_rate;
+    if (!(rate > 0) || !rates.insert(rate).second) return {};
+    stages.push_back(s);
+  }
+  return stages.size() < 2 ? std::vector<std::size_t>{} : stages;
+}
+
+}  // namespace
+
+SweepCells cells_of(const SweepRecord& record, const std::string& path) {
+  SweepCells cells;
+  const std::vector<SweepRowRecord>& rows = record.sweep_rows;
+  if (rows.empty()) return cells;
+  for (const auto& [axis, value] : rows.front().cell.items) cells.axes.push_back(axis);
+  for (const auto& [metric, m] : rows.front().summary.metrics.items)
+    cells.metrics.push_back(metric);
+  cells.goals = record.goals.empty() ? rows.front().goals : record.goals;
+  const bool has_rate = std::ranges::any_of(
+      cells.axes, [](const std::string& axis) { return has_word(axis, "rate qps"); });
+  const bool by_stage = !has_rate && std::ranges::all_of(rows, [](const SweepRowRecord& row) {
+    return !stages_by_rate(row).empty();
+  });
+  const std::vector<std::string> axes = cells.axes;
+  if (by_stage) cells.axes.emplace_back(kStageRate);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string here = path + "/sweep_rows/" + std::to_string(i);
+    if (!by_stage) cells.rows.push_back(row_of(rows[i], rows[i].summary, axes, here + "/summary"));
+    if (by_stage)
+      for (const std::size_t s : stages_by_rate(rows[i])) {
+        const SweepRowRecord::Stage& stage = rows[i].stages[s];
+        cells.rows.push_back(row_of(rows[i], stage, axes, here + "/stages/" + std::to_string(s)));
+        cells.rows.back().cell.push_back(number_text(stage.requested_rate));
+      }
+  }
+  return cells;
+}
 
 bool has_word(const std::string& path, std::string_view words) {
   const std::size_t dot = path.find_last_of('.');
@@ -66,16 +157,16 @@ bool has_word(const std::string& path, std::string_view words) {
   return false;
 }
 
-SweepGoals::SweepGoals(const PageSweep& sweep) : sweep_(sweep) {
-  for (const std::string& text : sweep.goals)
+SweepGoals::SweepGoals(const SweepCells& cells) : cells_(cells) {
+  for (const std::string& text : cells.goals)
     if (const Parsed<MetricGoal> goal = parse_metric_goal(text); goal.value)
       goals_.push_back(*goal.value);
-  for (const PageSweep::Row& row : sweep.rows) add_once(variants_, row.variant);
+  for (const SweepCells::Row& row : cells.rows) add_once(variants_, row.variant);
   std::vector<PageAxis> all;
-  for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
-    const PageAxis d = dimension_of(sweep, a);
+  for (std::size_t a = 0; a < cells.axes.size(); ++a) {
+    const PageAxis d = dimension_of(cells, a);
     const bool tied = std::any_of(all.begin(), all.end(), [&](const PageAxis& other) {
-      return decides(sweep, other.axis, a);
+      return decides(cells, other.axis, a);
     });
     if (d.values.size() > 1 && !tied) all.push_back(d);
   }
@@ -85,13 +176,13 @@ SweepGoals::SweepGoals(const PageSweep& sweep) : sweep_(sweep) {
 
 const PageAxis* SweepGoals::find(std::string_view words) const {
   for (const PageAxis& d : drawn_)
-    if (d.is_numeric() && has_word(sweep_.axes[d.axis], words)) return &d;
+    if (d.is_numeric() && has_word(cells_.axes[d.axis], words)) return &d;
   return nullptr;
 }
 
 void SweepGoals::choose_axes(std::vector<PageAxis> all) {
   const auto rank = [&](const PageAxis& d) {
-    const std::string& name = sweep_.axes[d.axis];
+    const std::string& name = cells_.axes[d.axis];
     const bool known =
         d.is_numeric() && (has_word(name, kRateWords) || has_word(name, kFleetWords));
     return std::pair(known ? 1 : 0, d.values.size());
@@ -100,22 +191,22 @@ void SweepGoals::choose_axes(std::vector<PageAxis> all) {
                    [&](const PageAxis& a, const PageAxis& b) { return rank(a) > rank(b); });
   if (all.size() > 2) all.resize(2);
   // The rate runs to the right.
-  if (all.size() == 2 && has_word(sweep_.axes[all[1].axis], kRateWords) &&
-      !has_word(sweep_.axes[all[0].axis], kRateWords))
+  if (all.size() == 2 && has_word(cells_.axes[all[1].axis], kRateWords) &&
+      !has_word(cells_.axes[all[0].axis], kRateWords))
     std::swap(all[0], all[1]);
   drawn_ = std::move(all);
 }
 
 void SweepGoals::make_panels(const std::vector<PageAxis>& all) {
   std::vector<std::vector<std::string>> keys;
-  for (const PageSweep::Row& row : sweep_.rows) {
+  for (const SweepCells::Row& row : cells_.rows) {
     std::vector<std::string> key;
     std::string title;
     for (const PageAxis& d : all) {
       const auto is_it = [&](const PageAxis& other) { return other.axis == d.axis; };
       if (std::any_of(drawn_.begin(), drawn_.end(), is_it)) continue;
       key.push_back(row.cell[d.axis]);
-      title += (title.empty() ? "" : ", ") + sweep_.axes[d.axis] + " " + row.cell[d.axis];
+      title += (title.empty() ? "" : ", ") + cells_.axes[d.axis] + " " + row.cell[d.axis];
     }
     const auto at = std::find(keys.begin(), keys.end(), key);
     const auto index = static_cast<std::size_t>(at - keys.begin());
@@ -127,7 +218,7 @@ void SweepGoals::make_panels(const std::vector<PageAxis>& all) {
   }
 }
 
-CellState SweepGoals::state_of(const PageSweep::Row& row) const {
+CellState SweepGoals::state_of(const SweepCells::Row& row) const {
   if (row.overloaded) return CellState::kOverloaded;
   CellState state = goals_.empty() ? CellState::kNoGoals : CellState::kMet;
   for (const MetricGoal& goal : goals_) {
@@ -142,9 +233,9 @@ CellState SweepGoals::state_of(const PageSweep::Row& row) const {
   return state;
 }
 
-const PageSweep::Row* SweepGoals::row_at(const SweepPanel& panel, const std::string& variant,
-                                         const std::vector<std::string>& values) const {
-  for (const PageSweep::Row* row : panel.rows) {
+const SweepCells::Row* SweepGoals::row_at(const SweepPanel& panel, const std::string& variant,
+                                          const std::vector<std::string>& values) const {
+  for (const SweepCells::Row* row : panel.rows) {
     bool same = row->variant == variant;
     for (std::size_t d = 0; d < drawn_.size(); ++d)
       same = same && row->cell[drawn_[d].axis] == values[d];
@@ -154,9 +245,9 @@ const PageSweep::Row* SweepGoals::row_at(const SweepPanel& panel, const std::str
 }
 
 /// The row at a value of one drawn axis and at `other` of the other one.
-const PageSweep::Row* SweepGoals::row_beside(const SweepPanel& panel, const std::string& variant,
-                                             const PageAxis& d, std::size_t at,
-                                             const std::string& other) const {
+const SweepCells::Row* SweepGoals::row_beside(const SweepPanel& panel, const std::string& variant,
+                                              const PageAxis& d, std::size_t at,
+                                              const std::string& other) const {
   std::vector<std::string> values = {d.values[at]};
   if (drawn_.size() == 2) values.insert(&d == &drawn_[0] ? values.end() : values.begin(), other);
   return row_at(panel, variant, values);
@@ -166,7 +257,7 @@ std::optional<std::size_t> SweepGoals::smallest_fleet(const SweepPanel& panel,
                                                       const std::string& variant,
                                                       const std::string& other) const {
   for (std::size_t n = 0; n < fleet()->values.size(); ++n) {
-    const PageSweep::Row* row = row_beside(panel, variant, *fleet(), n, other);
+    const SweepCells::Row* row = row_beside(panel, variant, *fleet(), n, other);
     if (row != nullptr && holds(state_of(*row))) return n;
   }
   return std::nullopt;
@@ -177,7 +268,7 @@ std::optional<std::size_t> SweepGoals::highest_rate(const SweepPanel& panel,
                                                     const std::string& other) const {
   std::optional<std::size_t> last;
   for (std::size_t i = 0; i < rate()->values.size(); ++i) {
-    const PageSweep::Row* row = row_beside(panel, variant, *rate(), i, other);
+    const SweepCells::Row* row = row_beside(panel, variant, *rate(), i, other);
     if (row == nullptr) continue;
     if (!holds(state_of(*row))) break;
     last = i;

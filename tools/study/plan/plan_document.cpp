@@ -1,0 +1,518 @@
+// The answer of a plan: the cheapest fleet, what the others cost, and why they fail.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/scalar_parse.h"
+#include "base/text.h"
+#include "tools/render/metric_view.h"
+#include "tools/results/metric_goal.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors.h"
+#include "tools/study/plan/plan_record.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using Choice = PlanRecord::Choice;
+using Evaluated = PlanRecord::Evaluated;
+using Family = PlanRecord::Family;
+using Goal = PlanRecord::Goal;
+
+/// Four digits, for people.
+std::string brief(double v) {
+  const double size = std::abs(v);
+  if (!std::isfinite(v)) return "-";
+  if (size >= 1000 || size == 0) return fixed_text(v, 0);
+  if (size >= 100) return fixed_text(v, 1);
+  return fixed_text(v, size >= 10 ? 2 : 3);
+}
+
+std::string dollars(double v) { return "$" + fixed_text(v, 2); }
+
+/// `H100 tp2, precise`.
+template <class T>
+std::string family_text(const T& of) {
+  return of.policy.empty() ? of.hardware : of.hardware + ", " + of.policy;
+}
+
+std::string name_of(const Choice& choice) {
+  return fleet_text(choice.replicas) + " of " + family_text(choice);
+}
+
+Cell number(std::optional<double> value, Unit unit, const std::string& path, std::string text) {
+  if (!value || !std::isfinite(*value)) return {.text = "-"};
+  return {.text = std::move(text), .number = Datum{.value = *value, .path = path}, .unit = unit};
+}
+Cell price(std::optional<double> value, const std::string& path) {
+  return number(value, Unit::kDollars, path, value ? fixed_text(*value, 2) : "");
+}
+Cell count(std::optional<std::int64_t> value, const std::string& path) {
+  if (!value) return {.text = "-"};
+  return number(static_cast<double>(*value), Unit::kCount, path, std::to_string(*value));
+}
+
+// ------------------------------------------------------------------------------ goals
+
+/// Goals that every plan has: they say whether a run counts at all, so nothing is to spare.
+bool is_built_in(const std::string& name) {
+  return name == "queue_growth" || name == "sent_rate_error" || name == "failure_rate";
+}
+
+MetricView goal_view(const std::string& name) {
+  if (name == "queue_growth") return {.title = "growth of the queue", .unit = Unit::kRatio};
+  if (name == "sent_rate_error") return {.title = "error of the rate sent", .unit = Unit::kRatio};
+  if (name == "goodput") return {.title = "requests within all bounds", .unit = Unit::kRatio};
+  return metric_view(name);
+}
+
+/// Whether the number must stay below its bound.
+bool is_upper(const std::string& goal) { return goal.find('<') != std::string::npos; }
+
+/// How far a fleet is from a bound: `18 % to spare`, `missed by 4.2 %`; empty where the bound is 0.
+std::string margin_text(const std::string& goal, const std::string& name,
+                        std::optional<double> bound, double found) {
+  if (!bound || *bound == 0 || is_built_in(name) || !std::isfinite(found)) return {};
+  const double share = found / *bound;
+  const double spare = 100 * (is_upper(goal) ? 1 - share : share - 1);
+  return spare >= 0 ? human(spare, Unit::kPercent) + " to spare"
+                    : "missed by " + human(-spare, Unit::kPercent);
+}
+
+/// `TTFT p90 412 ms of at most 500 ms: 18 % to spare`.
+std::string goal_sentence(const Goal& goal) {
+  const MetricView view = goal_view(goal.name);
+  std::string text = view.title + " " + human(goal.mean * view.scale, view.unit);
+  if (goal.bound)
+    text += std::string(is_upper(goal.goal) ? " of at most " : " of at least ") +
+            human(*goal.bound * view.scale, view.unit);
+  const std::string margin = margin_text(goal.goal, goal.name, goal.bound, goal.mean);
+  return text + (margin.empty() ? "" : ": " + margin);
+}
+
+std::string state_text(const Goal& goal) {
+  std::string text = brief(goal.mean);
+  if (std::isfinite(goal.half_width) && goal.half_width > 0) text += " ±" + brief(goal.half_width);
+  return text;
+}
+
+Cell goal_cell(const Goal& goal, const std::string& path) {
+  if (!std::isfinite(goal.mean)) return {.text = "-"};
+  const MetricView view = goal_view(goal.name);
+  Datum datum{.value = goal.mean, .path = path + "/mean"};
+  if (std::isfinite(goal.half_width)) {
+    datum.low = goal.mean - goal.half_width;
+    datum.high = goal.mean + goal.half_width;
+  }
+  return {.text = state_text(goal),
+          .number = in_base_unit(std::move(datum), view),
+          .unit = view.unit,
+          .note = margin_text(goal.goal, goal.name, goal.bound, goal.mean)};
+}
+
+// ------------------------------------------------------------------------------ verdict
+
+std::string headline(const PlanRecord& r) {
+  if (r.plans.empty()) return "No fleet in this space meets the goals.";
+  const Choice& best = r.plans.front();
+  std::string text = "The cheapest fleet that meets the goals is " + name_of(best) + ", " +
+                     dollars(best.price_per_hour) + " an hour";
+  if (best.price_per_million_output_tokens)
+    text += " and " + dollars(*best.price_per_million_output_tokens) + " per million output tokens";
+  return text + ".";
+}
+
+/// The nearest of all misses, and of which goal.
+std::string nearest_miss(const PlanRecord& r) {
+  const Evaluated* nearest = nullptr;
+  for (const Evaluated& e : r.evaluated)
+    if (e.worst && e.worst->shortfall &&
+        (nearest == nullptr || *e.worst->shortfall < *nearest->worst->shortfall))
+      nearest = &e;
+  if (nearest == nullptr) return {};
+  return fmt::format("Nearest: {} of {}, with {} {} (goal {}).", fleet_text(nearest->replicas),
+                     family_text(*nearest), nearest->worst->name,
+                     nearest->worst->mean ? brief(*nearest->worst->mean) : "-",
+                     nearest->worst->goal);
+}
+
+std::string errors_sentence(const Choice& best) {
+  std::vector<TrustError> errors;
+  for (const TrustRecord::Validation& v : best.validation)
+    errors.push_back({.trust = best.step_times,
+                      .quantity = v.quantity,
+                      .cells = static_cast<std::size_t>(v.published_numbers),
+                      .mean = v.mean_absolute_error_percent,
+                      .worst = v.worst_error_percent});
+  return "For such step times, " + trust_errors_text(best.step_times, errors) + ".";
+}
+
+std::string demand_sentence(const PlanRecord& r) {
+  std::vector<std::string> goals;
+  for (const std::string& goal : r.goals)
+    if (!goal.starts_with("queue_growth") && !goal.starts_with("sent_rate_error"))
+      goals.push_back(goal);
+  std::string text = "Planned for " + human(r.planned_rate.value_or(0), Unit::kRequestsPerSecond);
+  if (r.rate_today && r.growth.value_or(0) > 0)
+    text += " (" + human(*r.rate_today, Unit::kRequestsPerSecond) + " today, " +
+            human(100 * *r.growth, Unit::kPercent) + " growth)";
+  return text + fmt::format(". Goals, each with {} % confidence: {}.",
+                            number_text(100 * r.confidence.value_or(0)), fmt::join(goals, ", "));
+}
+
+StudyVerdict verdict(const PlanRecord& r) {
+  StudyVerdict out{.headline = headline(r)};
+  const auto say = [&out](std::string text) {
+    if (!text.empty()) out.points.push_back({{std::move(text)}});
+  };
+  if (r.plans.empty()) {
+    say(nearest_miss(r));
+  } else {
+    for (const Goal& goal : r.plans.front().goals)
+      if (!is_built_in(goal.name)) say(goal_sentence(goal));
+    if (r.rests_on) say("It rests on " + *r.rests_on + ". " + r.robustness.value_or(""));
+    say(errors_sentence(r.plans.front()));
+  }
+  say(demand_sentence(r));
+  out.fine = fmt::format(
+      "The {} % confidence covers chance between runs, not errors of step times, of KV capacity or "
+      "of the load.",
+      number_text(100 * r.confidence.value_or(0)));
+  return out;
+}
+
+// ------------------------------------------------------------------------------ tables
+
+/// `36.00 to 54.00`: at the ends of the error band; `-` where no size holds.
+std::string band_prices(const PlanRecord::Band& band) {
+  const auto end = [](const std::optional<PlanRecord::Fleet>& fleet) {
+    return fleet ? fixed_text(fleet->price_per_hour, 2) : "-";
+  };
+  return end(band.shorter) + " to " + end(band.longer);
+}
+
+Table plans_table(const PlanRecord& r, const std::string& path) {
+  Table table{.columns = {{"fleet", true},
+                          {"hardware", true},
+                          {"policy", true},
+                          {"step times", true},
+                          {"GPUs"},
+                          {"$/h"},
+                          {"$/h within error"},
+                          {"$/M tokens"},
+                          {"knee req/s"},
+                          {"spare today"},
+                          {"short of first"}}};
+  for (std::size_t i = 0; i < r.plans.size(); ++i) {
+    const Choice& plan = r.plans[i];
+    const std::string here = path + "/plans/" + std::to_string(i) + "/";
+    const std::string binds = plan.binding.resource;
+    table.rows.push_back(
+        {{.text = fleet_text(plan.replicas)},
+         {.text = plan.hardware},
+         {.text = plan.policy},
+         {.text = std::string(enum_name(plan.step_times))},
+         count(plan.gpus, here + "gpus"),
+         price(plan.price_per_hour, here + "price_per_hour"),
+         {.text = band_prices(plan.step_time_band)},
+         price(plan.price_per_million_output_tokens, here + "price_per_million_output_tokens"),
+         number(plan.knee_requests_per_s, Unit::kRequestsPerSecond, here + "knee_requests_per_s",
+                (plan.knee_fails_at ? "" : "over ") + brief(plan.knee_requests_per_s.value_or(0))),
+         count(plan.spare_replicas_today, here + "spare_replicas_today"),
+         {.text = binds.empty() ? "-" : binds}});
+  }
+  return table;
+}
+
+/// The resource that a plan runs short of, just above its knee.
+std::string binding_sentence(const Choice& plan) {
+  const PlanRecord::Binding& b = plan.binding;
+  if (!plan.knee_fails_at)
+    return "no rate up to " + brief(plan.knee_requests_per_s.value_or(0)) + " req/s fails.";
+  const double missed_by = b.missed_by.value_or(INFINITY);
+  const double with_double = b.missed_by_with_double.value_or(INFINITY);
+  std::string text = fmt::format("{} binds: at {} req/s {} ",
+                                 b.goal.empty()       ? "nothing up to the limit"
+                                 : b.resource.empty() ? "nothing alone"
+                                                      : b.resource,
+                                 brief(*plan.knee_fails_at), b.goal);
+  text += missed_by > 1
+              ? "misses by a factor of " + brief(missed_by)
+              : "is at " + brief(missed_by) + " of its bound, too near for the confidence";
+  if (with_double < missed_by) {
+    text += ", with twice as much by " + brief(with_double);
+    if (with_double <= 1) text += ", which meets it";
+  }
+  return text + ".";
+}
+
+/// The gain from host memory: against the same fleet without it, and against the fleet that does
+/// without.
+std::string memory_sentence(const Choice& plan) {
+  const PlanRecord::Memory& memory = *plan.host_memory;
+  const PlanRecord::Without& without = *memory.same_fleet_without;
+  std::vector<std::string> changes;
+  for (const Goal& goal : without.goals)
+    if (!is_built_in(goal.name)) changes.push_back(goal.name + " " + brief(goal.mean));
+  changes.push_back(fmt::format("{} output tokens/s instead of {}",
+                                brief(without.output_tokens_per_s),
+                                brief(plan.output_tokens_per_s.value_or(NAN))));
+  const std::string text =
+      fmt::format("{} GiB of host memory per engine: without it the same fleet has {}; ",
+                  number_text(memory.gib), fmt::join(changes, ", "));
+  if (!memory.fleet_without) return text + "no size of this space meets the goals without it.";
+  return text + fmt::format("the goals take {} at {}/h without it, {}/h with it.",
+                            fleet_text(memory.fleet_without->replicas),
+                            dollars(memory.fleet_without->price_per_hour),
+                            dollars(plan.price_per_hour));
+}
+
+/// Each goal of each fleet: what was found, and how far it is from the bound.
+Table goals_table(const PlanRecord& r, const std::string& path) {
+  Table table{.columns = {{"goal", true}}};
+  for (const Choice& plan : r.plans)
+    table.columns.push_back({fleet_text(plan.replicas) + " of " + family_text(plan)});
+  const std::vector<Goal>& goals = r.plans.front().goals;
+  for (std::size_t g = 0; g < goals.size(); ++g) {
+    std::vector<Cell>& row = table.rows.emplace_back();
+    row.push_back({.text = goals[g].goal});
+    for (std::size_t i = 0; i < r.plans.size(); ++i)
+      row.push_back(g < r.plans[i].goals.size()
+                        ? goal_cell(r.plans[i].goals[g], path + "/plans/" + std::to_string(i) +
+                                                             "/goals/" + std::to_string(g))
+                        : Cell{.text = "-"});
+  }
+  return table;
+}
+
+/// The nearest miss of each family: of its fleets that miss, the one with the smallest shortfall.
+Table misses_table(const PlanRecord& r, const std::string& path) {
+  // A bound of 0 is missed by a factor without end, as the search itself has it.
+  const auto shortfall = [](const Evaluated& e) {
+    const double found = *e.worst->mean, bound = e.worst->bound.value_or(0);
+    const double over = is_upper(e.worst->goal) ? found : bound;
+    const double under = is_upper(e.worst->goal) ? bound : found;
+    return under > 0 ? over / under : (over > under ? 1e300 : 0);
+  };
+  std::vector<std::size_t> nearest;
+  for (std::size_t i = 0; i < r.evaluated.size(); ++i) {
+    const Evaluated& e = r.evaluated[i];
+    if (e.verdict == GoalVerdict::kMeets || !e.worst || !std::isfinite(e.worst->mean.value_or(NAN)))
+      continue;
+    const auto same = std::ranges::find_if(nearest, [&](std::size_t other) {
+      return family_text(r.evaluated[other]) == family_text(e);
+    });
+    if (same == nearest.end())
+      nearest.push_back(i);
+    else if (shortfall(e) < shortfall(r.evaluated[*same]))
+      *same = i;
+  }
+  Table table{
+      .columns = {
+          {"fleet", true}, {"$/h"}, {"goal that failed", true}, {"found"}, {"by how much"}}};
+  for (const std::size_t i : nearest) {
+    const Evaluated& e = r.evaluated[i];
+    const std::string here = path + "/evaluated/" + std::to_string(i);
+    const PlanRecord::Worst& worst = *e.worst;
+    const MetricView view = goal_view(worst.name);
+    std::string why = margin_text(worst.goal, worst.name, worst.bound, *worst.mean);
+    if (why.empty())
+      why = human(std::abs(*worst.mean - worst.bound.value_or(0)) * view.scale, view.unit);
+    if (e.verdict == GoalVerdict::kOpen) why = "the interval does not decide";
+    table.rows.push_back(
+        {{.text = fleet_text(e.replicas) + " of " + family_text(e)},
+         price(e.price_per_hour, here + "/price_per_hour"),
+         {.text = worst.goal},
+         {.text = brief(*worst.mean),
+          .number = in_base_unit({.value = *worst.mean, .path = here + "/worst/mean"}, view),
+          .unit = view.unit},
+         {.text = why}});
+  }
+  return table;
+}
+
+std::string method_text(const Family& family) {
+  if (family.method == SizeMethod::kScan) return "splits in the order of their price";
+  if (family.tried_singly) return "sizes by doubling, then all around the nearest";
+  return family.replicas ? "sizes by doubling, then halving" : "sizes by doubling";
+}
+
+Table families_table(const PlanRecord& r, const std::string& path) {
+  Table table{.columns = {{"hardware", true},
+                          {"policy", true},
+                          {"smallest fleet", true},
+                          {"$/h"},
+                          {"sizes tried"},
+                          {"in the space"},
+                          {"how", true}}};
+  for (std::size_t i = 0; i < r.families.size(); ++i) {
+    const Family& family = r.families[i];
+    const std::string here = path + "/families/" + std::to_string(i) + "/";
+    const std::string fleet =
+        family.impossible  ? "cannot run, " + printable(*family.impossible, 200)
+        : family.replicas  ? fleet_text(*family.replicas)
+        : family.near_miss ? "none; nearest " + fleet_text(family.near_miss->replicas)
+                           : "none";
+    table.rows.push_back({{.text = family.hardware},
+                          {.text = family.policy},
+                          {.text = fleet},
+                          price(family.price_per_hour, here + "price_per_hour"),
+                          count(family.sizes_tried, here + "sizes_tried"),
+                          count(family.sizes, here + "sizes"),
+                          {.text = family.impossible ? "-" : method_text(family)}});
+  }
+  return table;
+}
+
+/// The inputs that decide the answer.
+Table manifest(const PlanRecord& r) {
+  Table table{.columns = {{"input", true}, {"value", true}}};
+  const auto add = [&table](const std::string& name, const std::string& value) {
+    if (!value.empty()) table.rows.push_back({{.text = name}, {.text = value}});
+  };
+  add("scenario", r.scenario);
+  add("routesim", r.version + (r.commit.empty() ? "" : " (" + r.commit + ")"));
+  for (const PlanRecord::Price& p : r.prices)
+    add("one " + p.accelerator, dollars(p.per_hour) + " an hour");
+  for (const Family& family : r.families)
+    if (family.scenario_hash)
+      add(family_text(family),
+          fmt::format("seed {}, scenario hash {}; {}", family.seed.value_or(0),
+                      *family.scenario_hash,
+                      fmt::join(family.sources.value_or(std::vector<std::string>{}), "; ")));
+  return table;
+}
+
+// ------------------------------------------------------------------------------ charts
+
+/// The cost of each family's cheapest fleet; families without one are named in the table.
+std::optional<BarChart> price_chart(const PlanRecord& r) {
+  BarChart chart;
+  for (const Family& family : r.families)
+    if (family.price_per_hour)
+      chart.bars.push_back(
+          {.name = family_text(family), .value = *family.price_per_hour, .colour = 0});
+  if (chart.bars.size() < 2) return std::nullopt;
+  std::ranges::stable_sort(chart.bars, {}, &BarChart::Bar::value);
+  chart.title = "The goals cost " + human(chart.bars.front().value, Unit::kDollars) +
+                " an hour on " + chart.bars.front().name + ", " +
+                human(chart.bars.back().value, Unit::kDollars) + " on " + chart.bars.back().name;
+  chart.subtitle = "Price per hour of the cheapest fleet of each kind that meets the goals.";
+  chart.unit = Unit::kDollars;
+  return chart;
+}
+
+/// The bound on a metric, in base units, where a goal has one.
+std::optional<double> bound_on(const PlanRecord& r, const std::string& metric) {
+  for (const std::string& text : r.goals)
+    if (const auto goal = parse_metric_goal(text).value)
+      if (goal->metric.metric + "." + goal->metric.statistic == metric && goal->upper)
+        return goal->bound * metric_view(goal->metric.text).scale;
+  return std::nullopt;
+}
+
+/// Price against a latency, for every fleet that the search ran.
+Scatter front_chart(const PlanRecord& r, const std::string& metric,
+                    PlanRecord::Number Evaluated::*latency) {
+  const MetricView view = metric_view(metric);
+  Scatter s;
+  s.x = {.title = "price per hour", .unit = Unit::kDollars};
+  s.y = {.title = view.title, .unit = Unit::kSeconds, .log = true};
+  for (const Evaluated& fleet : r.evaluated) {
+    const std::optional<double>& y = fleet.*latency;
+    if (!y || !fleet.price_per_hour) continue;
+    const std::string family = family_text(fleet);
+    const auto at = std::ranges::find(s.groups, family);
+    const auto group = static_cast<std::size_t>(at - s.groups.begin());
+    if (at == s.groups.end()) s.groups.push_back(family);
+    const bool meets = fleet.verdict == GoalVerdict::kMeets;
+    s.points.push_back({.x = *fleet.price_per_hour,
+                        .y = *y,
+                        .group = group,
+                        .hollow = !meets,
+                        .tip = fleet_text(fleet.replicas) + ", " + family + ": " + view.title +
+                               " " + human(*y, Unit::kSeconds) + " for " +
+                               human(*fleet.price_per_hour, Unit::kDollars) + " an hour, " +
+                               (meets         ? std::string("meets the goals")
+                                : fleet.worst ? "misses " + fleet.worst->goal
+                                              : "misses a goal")});
+  }
+  s.title = view.title + " against price: " + std::to_string(pareto_front(s).size()) + " of " +
+            std::to_string(s.points.size()) + " fleets are on the front";
+  s.subtitle = "Every fleet that the search ran at the planned rate.";
+  s.filled = "meets the goals";
+  s.empty = "misses a goal";
+  s.goal = bound_on(r, metric);
+  s.goal_text = "goal";
+  return s;
+}
+
+// ------------------------------------------------------------------------------ data
+
+DataTable data_of(const PlanRecord& r) {
+  const auto as_number = [](const std::optional<std::int64_t>& n) {
+    return n ? std::optional(static_cast<double>(*n)) : std::nullopt;
+  };
+  DataTable table{.name = "plan",
+                  .columns = {"plan", "hardware", "policy", "fleet", "metric", "value"},
+                  .rows = {}};
+  for (const Choice& c : r.plans)
+    for (const auto& [name, value] :
+         {std::pair<const char*, PlanRecord::Number>("gpus", as_number(c.gpus)),
+          {"knee_requests_per_s", c.knee_requests_per_s},
+          {"output_tokens_per_s", c.output_tokens_per_s},
+          {"price_per_hour", c.price_per_hour},
+          {"price_per_million_output_tokens", c.price_per_million_output_tokens},
+          {"spare_replicas_today", as_number(c.spare_replicas_today)}})
+      if (value)
+        table.rows.push_back(
+            {r.plan, c.hardware, c.policy, fleet_text(c.replicas), std::string(name), value});
+  for (const Family& f : r.families)
+    if (f.price_per_hour)
+      table.rows.push_back({r.plan, f.hardware, f.policy,
+                            fleet_text(f.replicas.value_or(PlanRecord::Replicas())),
+                            std::string("cheapest_price_per_hour"), f.price_per_hour});
+  return table;
+}
+
+}  // namespace
+
+StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
+  StudyDocument out{.name = "plan " + r.plan,
+                    .kicker = r.plan + " · plan · routesim " + r.version,
+                    .title = r.question.empty() ? r.plan : r.question,
+                    .verdict = verdict(r),
+                    .facts = {},
+                    .blocks = {},
+                    .data = {data_of(r)}};
+  const auto add_table = [&out](const char* heading, Table table, For outputs = For::kAll) {
+    if (table.rows.empty()) return;
+    out.blocks.push_back({Heading{heading}, outputs});
+    out.blocks.push_back({std::move(table), outputs});
+  };
+  if (!r.plans.empty()) {
+    add_table("Fleets that meet the goals", plans_table(r, path));
+    for (const Choice& plan : r.plans) {
+      out.blocks.push_back({Paragraph{name_of(plan) + ": " + binding_sentence(plan)}});
+      if (plan.host_memory && plan.host_memory->same_fleet_without)
+        out.blocks.push_back({Paragraph{name_of(plan) + ": " + memory_sentence(plan)}});
+    }
+    add_table("Each goal, and what is to spare", goals_table(r, path));
+  }
+  Charts charts{{front_chart(r, "ttft.p90", &Evaluated::ttft_p90_s),
+                 front_chart(r, "tpot.p90", &Evaluated::tpot_p90_s)}};
+  if (std::optional<BarChart> prices = price_chart(r)) charts.charts.emplace_back(*prices);
+  if (!r.evaluated.empty()) out.blocks.push_back({Heading{"What money buys"}, For::kPages});
+  out.blocks.push_back({std::move(charts), For::kPages});
+  add_table("The nearest misses", misses_table(r, path));
+  add_table("Everything that was tried", families_table(r, path));
+  if (r.runs > 0)
+    out.blocks.push_back({Paragraph{fmt::format("The search took {} runs.", r.runs)}});
+  add_table("Manifest", manifest(r), For::kPages);
+  return out;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,429 @@
+#include "tools/study/plan/plan_record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/scalar_parse.h"
+#include "base/text.h"
+#include "base/tree_reader.h"
+#include "tools/results/described_fields.h"
+#include "tools/results/described_json.h"
+#include "tools/results/statistics.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors.h"
+#include "tools/results/version.h"
+
+namespace routesim::tools {
+
+void describe(Describer& d, PlanRecord::Price& r) {
+  field(d, {"accelerator", "As the catalogue names it."}, r.accelerator);
+  field(d, {"per_hour", "Dollars for one GPU."}, r.per_hour);
+}
+
+void describe(Describer& d, PlanRecord::Goal& r) {
+  field(d, {"goal", "With its bound."}, r.goal);
+  field(d, {"name", "The number that is held to it."}, r.name);
+  field(d, {"bound", "In the unit of the name."}, r.bound);
+  field(d, {"verdict", "Of its runs."}, r.verdict);
+  field(d, {"mean", "Over the runs."}, r.mean);
+  field(d, {"half_width", "Of the one-sided bound."}, r.half_width);
+  field(d, {"values", "By run."}, r.values);
+}
+
+void describe(Describer& d, PlanRecord::Fleet& r) {
+  field(d, {"replicas", "By pool."}, r.replicas);
+  field(d, {"price_per_hour", "Dollars."}, r.price_per_hour);
+}
+
+void describe(Describer& d, PlanRecord::Band& r) {
+  field(d, {"fraction", "Error of its step times."}, r.fraction);
+  field(d, nullable("longer", "The fleet to buy if steps were longer. Null: no size holds."),
+        r.longer);
+  field(d, nullable("shorter", "The same if they were shorter."), r.shorter);
+}
+
+void describe(Describer& d, PlanRecord::Capacity& r) {
+  field(d, {"band", "Share of the KV blocks."}, r.band);
+  field(d, {"holds_with_fewer", "Every goal is met with fewer blocks."}, r.holds_with_fewer);
+  field(d, {"holds_with_more", "Every goal is met with more blocks."}, r.holds_with_more);
+}
+
+void describe(Describer& d, PlanRecord::Binding& r) {
+  field(d, {"resource", "What runs short just above the knee. Empty: nothing alone."}, r.resource);
+  field(d, {"goal", "The goal that is missed first."}, r.goal);
+  field(d, nullable("missed_by", "Its shortfall there."), r.missed_by);
+  field(d, nullable("missed_by_with_double", "The same with twice the resource."),
+        r.missed_by_with_double);
+}
+
+void describe(Describer& d, PlanRecord::Without& r) {
+  field(d, {"output_tokens_per_s", "Tokens/s."}, r.output_tokens_per_s);
+  field(d, {"request_latency_s", "Mean, s."}, r.request_latency_s);
+  field(d, {"goals", "By goal."}, r.goals);
+}
+
+void describe(Describer& d, PlanRecord::Memory& r) {
+  field(d, {"gib", "Of one engine core."}, r.gib);
+  field(d, {"same_fleet_without", "The same fleet without it."}, r.same_fleet_without);
+  Field without = nullable("fleet_without", "What the goals take without it. Null: no size.");
+  without.null = r.same_fleet_without.has_value();
+  field(d, without, r.fleet_without);
+}
+
+void describe(Describer& d, PlanRecord::Choice& r) {
+  field(d, {"hardware", "Name of the hardware."}, r.hardware);
+  field(d, {"policy", "Name of the policy."}, r.policy);
+  field(d, {"replicas", "The fleet to buy, spares included, by pool."}, r.replicas);
+  field(d, {"needed", "The least that holds, by pool."}, r.needed);
+  field(d, {"gpus", "Of all pools."}, r.gpus);
+  field(d, {"price_per_hour", "Dollars."}, r.price_per_hour);
+  field(d, {"step_times", "The weakest basis of step times among its runs."}, r.step_times);
+  field(d, {"validation", "What validation found for this basis."}, r.validation);
+  field(d, {"step_time_band", "What errors of that size would change."}, r.step_time_band);
+  field(d, {"kv_capacity", "What an error of the KV capacity would change."}, r.kv_capacity);
+  field(d, nullable("price_per_million_output_tokens", "Dollars, at the planned rate."),
+        r.price_per_million_output_tokens);
+  field(d, {"output_tokens_per_s", "At the planned rate."}, r.output_tokens_per_s);
+  field(d, {"knee_requests_per_s", "The highest rate that it holds."}, r.knee_requests_per_s);
+  field(d, nullable("knee_fails_at", "The lowest rate that was seen to fail."), r.knee_fails_at);
+  field(d, {"spare_replicas_today", "Of any one pool, at today's rate."}, r.spare_replicas_today);
+  field(d, {"binding", "What it runs short of."}, r.binding);
+  field(d, {"goals", "By goal."}, r.goals);
+  field(d, {"host_memory", "Where the plan tries some."}, r.host_memory);
+}
+
+void describe(Describer& d, PlanRecord::NearMiss& r) {
+  describe(d, static_cast<PlanRecord::Fleet&>(r));
+  field(d, {"goals", "By goal."}, r.goals);
+}
+
+void describe(Describer& d, PlanRecord::Family& r) {
+  field(d, {"hardware", "Name of the hardware."}, r.hardware);
+  field(d, {"policy", "Name of the policy."}, r.policy);
+  field(d, {"method", "How sizes were searched."}, r.method);
+  field(d, {"tried_singly", "A middle size came nearest, and those around it were run."},
+        r.tried_singly);
+  field(d, {"sizes", "In the space."}, r.sizes);
+  field(d, {"sizes_tried", "Of these."}, r.sizes_tried);
+  field(d, {"impossible", "Why it cannot run at all."}, r.impossible);
+  field(d, {"step_times", "The least known of its pools."}, r.step_times);
+  field(d, {"sources", "By pool: which model, from what data."}, r.sources);
+  field(d, {"seed", "Of its first replication."}, r.seed);
+  field(d, {"scenario_hash", "Of its smallest fleet, everything resolved."}, r.scenario_hash);
+  field(d, {"replicas", "The least that holds, by pool."}, r.replicas);
+  field(d, {"price_per_hour", "Its price, dollars."}, r.price_per_hour);
+  field(d, {"near_miss", "The best fleet seen, when none holds."}, r.near_miss);
+}
+
+void describe(Describer& d, PlanRecord::Worst& r) {
+  field(d, {"goal", "With its bound."}, r.goal);
+  field(d, {"name", "The number that is held to it."}, r.name);
+  field(d, {"bound", "In the unit of the name."}, r.bound);
+  field(d, nullable("mean", "Over the runs. Null where one has no such number."), r.mean);
+  field(d, nullable("shortfall", "Mean over bound, or bound over mean."), r.shortfall);
+}
+
+void describe(Describer& d, PlanRecord::Evaluated& r) {
+  field(d, {"hardware", "Name of the hardware."}, r.hardware);
+  field(d, {"policy", "Name of the policy."}, r.policy);
+  field(d, {"replicas", "By pool."}, r.replicas);
+  field(d, {"gpus", "Of all pools."}, r.gpus);
+  field(d, {"price_per_hour", "Dollars."}, r.price_per_hour);
+  field(d, {"verdict", "Of all goals."}, r.verdict);
+  field(d, {"runs", "How many were made."}, r.runs);
+  field(d, nullable("ttft_s.p90", "Mean over the runs, s."), r.ttft_p90_s);
+  field(d, nullable("tpot_s.p90", "Mean over the runs, s."), r.tpot_p90_s);
+  field(d, {"worst", "The goal that it misses by most."}, r.worst);
+}
+
+void describe(Describer& d, PlanRecord& r) {
+  field(d, {"plan", "Its name."}, r.plan);
+  field(d, {"question", "As written."}, r.question);
+  field(d, {"version", "The version that made it."}, r.version);
+  text_unless_empty(d, {"commit", "Of that version."}, r.commit);
+  field(d, {"met", "Some fleet meets every goal."}, r.met);
+  field(d, {"rests_on", "The basis of the first answer, as a clause."}, r.rests_on);
+  field(d, {"robustness", "Errors that it survives, and errors that flip it."}, r.robustness);
+  field(d, {"scenario", "Path of the scenario, as written."}, r.scenario);
+  field(d, {"prices", "As given."}, r.prices);
+  field(d, {"host_memory_per_gib_hour", "As given, dollars."}, r.host_memory_per_gib_hour);
+  field(d, {"rate_today", "Requests/s."}, r.rate_today);
+  field(d, {"growth", "Planned for, as a share."}, r.growth);
+  field(d, {"planned_rate", "Requests/s."}, r.planned_rate);
+  field(d, {"confidence", "That goals are met with."}, r.confidence);
+  field(d, {"goals", "Of the file, and those of every plan."}, r.goals);
+  field(d, {"plans", "Fleets that meet every goal, the cheapest first."}, r.plans);
+  field(d, {"families", "Each hardware with each policy."}, r.families);
+  field(d, {"evaluated", "Every fleet that was run at the planned rate."}, r.evaluated);
+  field(d, {"runs", "Of the whole search."}, r.runs);
+}
+
+namespace {
+
+using Replicas = PlanRecord::Replicas;
+
+/// Four digits, for people.
+std::string plan_number(double v) {
+  const double size = std::abs(v);
+  if (size >= 1000 || size == 0) return fixed_text(v, 0);
+  if (size >= 100) return fixed_text(v, 1);
+  return fixed_text(v, size >= 10 ? 2 : 3);
+}
+
+Replicas replicas_of(const PlanSpace& space, const FleetSize& size) {
+  Replicas out;
+  for (std::size_t i = 0; i < size.size(); ++i)
+    out.items.emplace_back(space.config.pools[i].pool, size[i]);
+  return out;
+}
+
+std::optional<PlanRecord::Fleet> fleet_of(const PlanSpace& space, const PlanFamily& family,
+                                          const std::optional<FleetSize>& size) {
+  if (!size) return std::nullopt;
+  return PlanRecord::Fleet{replicas_of(space, *size), family.price(*size)};
+}
+
+std::vector<PlanRecord::Goal> goals_of(const PlanSpace& space, const FleetEvaluation& evaluation) {
+  std::vector<PlanRecord::Goal> goals;
+  for (std::size_t g = 0; g < space.goals.size(); ++g) {
+    const GoalState& state = evaluation.states[g];
+    PlanRecord::Goal& goal =
+        goals.emplace_back(PlanRecord::Goal{.goal = space.goals[g].text,
+                                            .name = space.goals[g].label,
+                                            .bound = space.goals[g].bound,
+                                            .verdict = state.verdict,
+                                            .mean = state.estimate.mean,
+                                            .half_width = state.estimate.half_width,
+                                            .values = {}});
+    for (const FleetRun& run : evaluation.runs) goal.values.push_back(run.values[g]);
+  }
+  return goals;
+}
+
+PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
+                             const FoundPlan& plan, const PlanResult& result) {
+  PlanRecord::Memory memory{.gib = *family.host_gib, .same_fleet_without = {}, .fleet_without = {}};
+  if (!plan.without) return memory;
+  memory.same_fleet_without = {
+      .output_tokens_per_s = plan.without->mean_of(&FleetRun::output_tokens_per_s),
+      .request_latency_s = plan.without->mean_of(&FleetRun::mean_latency_s),
+      .goals = goals_of(space, *plan.without)};
+  std::optional<FleetSize> bought = result.families[*family.without].size;
+  if (bought)
+    for (std::int64_t& n : *bought) n += space.config.spares;
+  memory.fleet_without = fleet_of(space, space.families[*family.without], bought);
+  return memory;
+}
+
+PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
+                             const PlanResult& result) {
+  const PlanFamily& family = space.families[plan.family];
+  PlanRecord::Choice out{
+      .hardware = family.hardware,
+      .policy = family.policy,
+      .replicas = replicas_of(space, plan.size),
+      .needed = replicas_of(space, plan.needed),
+      .gpus = family.gpus(plan.size),
+      .price_per_hour = plan.price_per_hour,
+      .step_times = plan.trust,
+      .validation = validation_of(plan.trust),
+      .step_time_band = {.fraction = plan.band.fraction,
+                         .longer = fleet_of(space, family, plan.band.longer),
+                         .shorter = fleet_of(space, family, plan.band.shorter)},
+      .kv_capacity = {.band = kCapacityBand,
+                      .holds_with_fewer = plan.holds_with_fewer_blocks,
+                      .holds_with_more = plan.holds_with_more_blocks},
+      .price_per_million_output_tokens = plan.price_per_million_tokens,
+      .output_tokens_per_s = plan.evaluation.mean_of(&FleetRun::output_tokens_per_s),
+      .knee_requests_per_s = plan.knee,
+      .knee_fails_at = plan.knee_fails,
+      .spare_replicas_today = plan.spares_today,
+      .binding = {.resource = plan.binding.what,
+                  .goal = plan.binding.goal,
+                  .missed_by = plan.binding.missed_by,
+                  .missed_by_with_double = plan.binding.with_double},
+      .goals = goals_of(space, plan.evaluation),
+      .host_memory = {}};
+  if (family.host_gib) out.host_memory = memory_of(space, family, plan, result);
+  return out;
+}
+
+PlanRecord::Family family_of(const PlanSpace& space, const PlanFamily& family,
+                             const FamilyOutcome& outcome) {
+  PlanRecord::Family out{.hardware = family.hardware,
+                         .policy = family.policy,
+                         .method = outcome.method,
+                         .tried_singly = outcome.tried_singly,
+                         .sizes = static_cast<std::int64_t>(outcome.sizes),
+                         .sizes_tried = static_cast<std::int64_t>(outcome.sizes_tried)};
+  if (!family.impossible.empty()) {
+    out.impossible = family.impossible;
+  } else {
+    out.step_times = enum_name(family.trust);
+    out.sources = family.step_times;
+    out.seed = family.seed;
+    out.scenario_hash = family.scenario_hash;
+  }
+  if (outcome.size) {
+    out.replicas = replicas_of(space, *outcome.size);
+    out.price_per_hour = family.price(*outcome.size);
+  }
+  if (const auto& miss = outcome.near_miss)
+    out.near_miss =
+        PlanRecord::NearMiss{{replicas_of(space, miss->probe.size), family.price(miss->probe.size)},
+                             goals_of(space, *miss)};
+  return out;
+}
+
+/// The mean over the runs that have the number.
+std::optional<double> mean_of(const FleetEvaluation& evaluation,
+                              std::optional<double> FleetRun::*number) {
+  std::vector<double> known;
+  for (const FleetRun& run : evaluation.runs)
+    if (run.*number) known.push_back(*(run.*number));
+  return known.empty() ? std::nullopt : std::optional(sim::mean(known));
+}
+
+/// A fleet as a point between price and latency, and the goal that it misses by most.
+PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation& e) {
+  const PlanFamily& family = space.families[e.probe.family];
+  PlanRecord::Evaluated out{.hardware = family.hardware,
+                            .policy = family.policy,
+                            .replicas = replicas_of(space, e.probe.size),
+                            .gpus = family.gpus(e.probe.size),
+                            .price_per_hour = family.price(e.probe.size),
+                            .verdict = e.verdict,
+                            .runs = static_cast<std::int64_t>(e.runs.size()),
+                            .ttft_p90_s = mean_of(e, &FleetRun::ttft_p90_s),
+                            .tpot_p90_s = mean_of(e, &FleetRun::tpot_p90_s),
+                            .worst = {}};
+  if (e.holds()) return out;
+  const std::size_t worst = e.worst_goal();
+  out.worst = {.goal = space.goals[worst].text,
+               .name = space.goals[worst].label,
+               .bound = space.goals[worst].bound,
+               .mean = e.states[worst].estimate.mean,
+               .shortfall = e.states[worst].shortfall};
+  return out;
+}
+
+// --------------------------------------------------------------------------- how far it holds
+
+/// `22 vllm at $44.00/h`.
+std::string priced(const PlanRecord::Fleet& fleet) {
+  return fmt::format("{} at ${:.2f}/h", fleet_text(fleet.replicas), fleet.price_per_hour);
+}
+
+/// The fleets that a plan would need at the ends of its error band.
+std::string band_text(const PlanRecord::Choice& plan) {
+  const PlanRecord::Band& band = plan.step_time_band;
+  const std::string percent = number_text(std::round(100 * band.fraction)) + " %";
+  const auto is_plan = [&plan](const std::optional<PlanRecord::Fleet>& fleet) {
+    return fleet && fleet->replicas.items == plan.replicas.items;
+  };
+  if (is_plan(band.longer) && is_plan(band.shorter))
+    return fmt::format("It takes as many with steps {} longer or shorter.", percent);
+  const auto said = [](std::string_view verb, const std::optional<PlanRecord::Fleet>& fleet) {
+    return fleet ? fmt::format("{}{}", verb, priced(*fleet))
+                 : std::string("no size of this space would do");
+  };
+  return fmt::format("Were its steps {} longer, {}; {} shorter, {}.", percent,
+                     said("it would take ", band.longer), percent, said("", band.shorter));
+}
+
+/// Which other plans may be cheaper than the first when both err within their bands.
+std::string flip_text(const std::vector<PlanRecord::Choice>& plans) {
+  const std::optional<PlanRecord::Fleet>& longest = plans.front().step_time_band.longer;
+  const double most = longest ? longest->price_per_hour : std::numeric_limits<double>::infinity();
+  std::vector<std::string> rivals;
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    const std::optional<PlanRecord::Fleet>& shorter = plans[i].step_time_band.shorter;
+    if (!shorter || shorter->price_per_hour >= most) continue;
+    rivals.push_back(priced(*shorter) + " of " + printable(plans[i].hardware) +
+                     (plans[i].policy.empty() ? "" : ", " + printable(plans[i].policy)));
+  }
+  if (!rivals.empty())
+    return fmt::format(
+        "Errors of that size can flip the answer: within its own band it may also be {}.",
+        fmt::join(rivals, ", "));
+  if (plans.size() == 1) return "No other fleet met the goals.";
+  return longest ? "No other plan gets cheaper than that within its own band."
+                 : "No other plan holds within its own band.";
+}
+
+/// A sentence that says how far the answer survives another KV capacity.
+std::string capacity_text(const PlanRecord::Capacity& kv) {
+  const std::string percent = number_text(std::round(100 * kCapacityBand));
+  if (kv.holds_with_fewer && kv.holds_with_more)
+    return fmt::format("It holds with {0} % fewer and with {0} % more KV blocks.", percent);
+  const std::string_view direction = kv.holds_with_more    ? "fewer"
+                                     : kv.holds_with_fewer ? "more"
+                                                           : "fewer or more";
+  return fmt::format("It does not hold with {} % {} KV blocks.", percent, direction);
+}
+
+/// Says so where the runs of the cheapest plan end before its batches have filled; else empty.
+std::string too_short_text(const FleetEvaluation& best) {
+  const double sent = best.mean_of(&FleetRun::send_s);
+  const double answer = best.mean_of(&FleetRun::mean_latency_s);
+  if (sent >= 3 * answer) return {};
+  return fmt::format(
+      "Too short to tell: a run sends for {} s and an answer takes {} s, so batches still "
+      "fill when it ends. Set demand.duration to {} s or more. ",
+      plan_number(sent), plan_number(answer), fixed_text(10 * std::ceil(0.5 * answer), 0));
+}
+
+}  // namespace
+
+std::string fleet_text(const Replicas& replicas) {
+  std::string text;
+  for (const auto& [pool, count] : replicas.items)
+    text += (text.empty() ? "" : " + ") + std::to_string(count) + " " + printable(pool);
+  return text;
+}
+
+PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
+  const PlanConfig& config = space.config;
+  PlanRecord r{.plan = config.name,
+               .question = config.question,
+               .version = version(),
+               .commit = commit(),
+               .met = !result.plans.empty(),
+               .scenario = config.scenario,
+               .rate_today = config.demand.rate,
+               .growth = config.demand.growth,
+               .planned_rate = space.planned_rate(),
+               .confidence = config.confidence,
+               .runs = static_cast<std::int64_t>(result.runs)};
+  for (const PlanPrice& price : config.prices)
+    r.prices.push_back({price.accelerator, price.per_hour});
+  if (config.host_memory) r.host_memory_per_gib_hour = config.host_memory->per_gib_hour;
+  for (const PlanGoal& goal : space.goals) r.goals.push_back(goal.text);
+  for (const FoundPlan& plan : result.plans) r.plans.push_back(choice_of(space, plan, result));
+  for (std::size_t f = 0; f < result.families.size(); ++f)
+    r.families.push_back(family_of(space, space.families[f], result.families[f]));
+  for (const FleetEvaluation& e : result.evaluated) r.evaluated.push_back(evaluated_of(space, e));
+  if (!r.met) return r;
+  const PlanRecord::Choice& best = r.plans.front();
+  r.rests_on = trust_clause(best.step_times);
+  r.robustness = too_short_text(result.plans.front().evaluation) + band_text(best) + " " +
+                 flip_text(r.plans) + " " + capacity_text(best.kv_capacity);
+  return r;
+}
+
+PlanRecord read_plan_record(const ConfigNode& root, Diagnostics& diagnostics) {
+  PlanRecord record;
+  read_struct(root, record, diagnostics, {.format = "", .null_numbers = true});
+  return record;
+}
+
+std::string plan_json(PlanRecord& record) {
+  JsonWriter json;
+  write_value(json, record);
+  return json.str() + "\n";
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,133 @@
+// The content of a result file of `routesim plan`, as values that are described once: its JSON is
+// written and read by that description, and its document is built from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/render/document.h"
+#include "tools/results/result_record.h"
+#include "tools/study/plan/plan_search.h"
+
+namespace routesim::tools {
+
+struct PlanRecord {
+  using Replicas = Named<std::int64_t>;  ///< By sized pool, in the order of the file.
+  using Number = std::optional<double>;
+
+  struct Price {
+    std::string accelerator;
+    double per_hour = 0;
+  };
+  struct Goal {
+    std::string goal, name;  ///< `ttft_ms.p99 < 500`, `ttft_ms.p99`.
+    Number bound;
+    GoalVerdict verdict = GoalVerdict::kOpen;
+    double mean = 0, half_width = 0;  ///< Not finite where a run has no such number.
+    std::vector<double> values;       ///< By run.
+  };
+  struct Fleet {
+    Replicas replicas;
+    double price_per_hour = 0;
+  };
+  struct Band {
+    double fraction = 0;
+    std::optional<Fleet> longer, shorter;
+  };
+  struct Capacity {
+    double band = 0;
+    bool holds_with_fewer = false, holds_with_more = false;
+  };
+  struct Binding {
+    std::string resource, goal;
+    Number missed_by, missed_by_with_double;
+  };
+  struct Without {
+    double output_tokens_per_s = 0, request_latency_s = 0;
+    std::vector<Goal> goals;
+  };
+  struct Memory {
+    double gib = 0;  ///< Of one engine core.
+    std::optional<Without> same_fleet_without;
+    std::optional<Fleet> fleet_without;  ///< Where same_fleet_without is.
+  };
+  struct Choice {
+    std::string hardware, policy;
+    Replicas replicas, needed;
+    std::optional<std::int64_t> gpus;
+    double price_per_hour = 0;
+    models::Trust step_times = models::Trust::kFitted;
+    std::vector<TrustRecord::Validation> validation;
+    Band step_time_band;
+    Capacity kv_capacity;
+    Number price_per_million_output_tokens, output_tokens_per_s, knee_requests_per_s;
+    Number knee_fails_at;
+    std::optional<std::int64_t> spare_replicas_today;
+    Binding binding;
+    std::vector<Goal> goals;
+    std::optional<Memory> host_memory;
+  };
+  struct NearMiss : Fleet {
+    std::vector<Goal> goals;
+  };
+  struct Family {
+    std::string hardware, policy;
+    SizeMethod method = SizeMethod::kDoubling;
+    bool tried_singly = false;
+    std::int64_t sizes = 0, sizes_tried = 0;
+    std::optional<std::string> impossible = {};  ///< Then what follows is absent.
+    std::optional<std::string> step_times = {};
+    std::optional<std::vector<std::string>> sources = {};
+    std::optional<std::uint64_t> seed = {};
+    std::optional<std::string> scenario_hash = {};
+    std::optional<Replicas> replicas = {};
+    Number price_per_hour = {};
+    std::optional<NearMiss> near_miss = {};
+  };
+  struct Worst {
+    std::string goal, name;
+    Number bound, mean, shortfall;
+  };
+  struct Evaluated {
+    std::string hardware, policy;
+    Replicas replicas;
+    std::int64_t gpus = 0;
+    Number price_per_hour = {};
+    GoalVerdict verdict = GoalVerdict::kOpen;
+    std::int64_t runs = 0;
+    Number ttft_p90_s, tpot_p90_s;
+    std::optional<Worst> worst;
+  };
+
+  std::string plan, question, version, commit;
+  bool met = false;
+  std::optional<std::string> rests_on = {}, robustness = {};  ///< Of the first of `plans`.
+  std::string scenario;
+  std::vector<Price> prices = {};
+  Number host_memory_per_gib_hour = {};
+  Number rate_today, growth, planned_rate, confidence;
+  std::vector<std::string> goals = {};
+  std::vector<Choice> plans = {};
+  std::vector<Family> families = {};
+  std::vector<Evaluated> evaluated = {};
+  std::int64_t runs = 0;
+};
+
+void describe(Describer& d, PlanRecord& r);
+
+PlanRecord plan_record(const PlanSpace& space, const PlanResult& result);
+
+/// Reads the JSON of `routesim plan`, strictly.
+PlanRecord read_plan_record(const ConfigNode& root, Diagnostics& diagnostics);
+
+std::string plan_json(PlanRecord& record);
+
+/// The answer of the plan. `path` is where the record stands in the data block of a page.
+StudyDocument plan_document(const PlanRecord& record, const std::string& path = {});
+
+/// `8 vllm`, `1 prefill + 2 decode`.
+std::string fleet_text(const PlanRecord::Replicas& replicas);
+
+}  // namespace routesim::tools

@@ -1,0 +1,355 @@
+#include "tools/study/tune/tune_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/scalar_parse.h"
+#include "base/text.h"
+#include "base/tree_reader.h"
+#include "tools/render/render.h"
+#include "tools/results/described_fields.h"
+#include "tools/results/described_json.h"
+#include "tools/results/statistics.h"
+#include "tools/results/text_table.h"
+#include "tools/results/version.h"
+
+namespace routesim::tools {
+
+void describe(Describer& d, Gain& r) {
+  field(d, {"percent", "Positive is better, %."}, r.percent);
+  field(d, {"low", "Lower end of its interval, %."}, r.low);
+  field(d, {"high", "Upper end, %."}, r.high);
+}
+
+void describe(Describer& d, TuneRecord::Verdict& r) {
+  field(d, {"headline", "The answer in a sentence."}, r.headline);
+  field(d, {"decision", "What was decided."}, r.decision);
+}
+
+void describe(Describer& d, TuneRecord::Worth& r) {
+  field(d, {"metric", "Of the goal."}, r.metric);
+  describe(d, static_cast<Gain&>(r));
+}
+
+void describe(Describer& d, TuneRecord::Knob& r) {
+  field(d, {"name", "What it sets."}, r.name);
+  field(d, {"published", "Its value in the file."}, r.published);
+  field(d, {"best", "Its value to deploy."}, r.best);
+  field(d, {"candidate", "Its value in the judged candidate."}, r.candidate);
+  field(d, {"ordered", "Its values are numbers, ascending."}, r.ordered);
+  field(d, {"range", "The values that were tried."}, r.range);
+  field(d, {"worth", "The loss when its change is taken back, by goal."}, r.worth);
+}
+
+void describe(Describer& d, TuneRecord::Round& r) {
+  field(d, {"round", "Counts from 1."}, r.round);
+  field(d, {"iteration", "Of the search."}, r.iteration);
+  field(d, {"seeds", "That decided."}, r.seeds);
+  field(d, {"candidates", "Before it."}, r.candidates);
+  field(d, {"left", "After it."}, r.left);
+}
+
+void describe(Describer& d, TuneRecord::Candidate& r) {
+  field(d, {"id", "Its number; 0 is the published one."}, r.id);
+  field(d, {"values", "By knob."}, r.values);
+  field(d, {"metrics", "Means over its seeds."}, r.metrics);
+  field(d, {"rounds", "That it faced."}, r.rounds);
+  field(d, {"seeds", "Of its means."}, r.seeds);
+  field(d, nullable("dropped", "Why it left the race. Null for those that stayed."), r.dropped);
+}
+
+void describe(Describer& d, TuneRecord::Estimate& r) {
+  field(d, {"mean", "Over the fresh seeds."}, r.mean);
+  field(d, {"low", "Lower end of its 95 % interval."}, r.low);
+  field(d, {"high", "Upper end."}, r.high);
+}
+
+void describe(Describer& d, TuneRecord::Judged& r) {
+  field(d, {"load", "Under which it was judged."}, r.load);
+  field(d, {"metric", "With unit and statistic."}, r.metric);
+  field(d, {"seeds", "How many fresh ones."}, r.seeds);
+  field(d, nullable("published", "Mean of the published configuration."), r.published);
+  field(d, nullable("candidate", "Mean of the judged one."), r.candidate);
+  field(d, nullable("omniscient", "Mean of a router that knows everything."), r.omniscient);
+  field(d, {"difference", "Candidate less published."}, r.difference);
+  field(d, {"gain", "In percent of published."}, r.gain);
+  field(d, nullable("gap_closed", "Share of the gap between published and omniscient."),
+        r.gap_closed);
+}
+
+void describe(Describer& d, TuneRecord::Load& r) {
+  field(d, {"load", "Its name."}, r.load);
+  field(d, {"why_not", "Who cannot run under it, and why."}, r.why_not);
+  field(d, {"published_lacks", "Metrics without a number."}, r.published_lacks);
+  field(d, {"candidate_lacks", "The same of the judged one."}, r.candidate_lacks);
+}
+
+void describe(Describer& d, TuneRecord::Member& r) {
+  field(d, {"id", "Its number."}, r.id);
+  field(d, {"values", "By knob."}, r.values);
+  field(d, {"metrics", "Of the goals, on fresh seeds."}, r.metrics);
+}
+
+void describe(Describer& d, TuneRecord& r) {
+  field(d, {"tune", "Its name."}, r.tune);
+  field(d, {"question", "As written."}, r.question);
+  field(d, {"scenario", "Its name."}, r.scenario);
+  field(d, {"variant", "That was tuned."}, r.variant);
+  field(d, {"seed", "Of the first run and of the search."}, r.seed);
+  field(d, {"version", "The version that made it."}, r.version);
+  field(d, {"goals", "As written."}, r.goals);
+  field(d, {"subject_to", "Conditions, as written."}, r.subject_to);
+  field(d, {"budget", "Runs that the search might take."}, r.budget);
+  field(d, {"search_runs", "Runs that it took."}, r.search_runs);
+  field(d, {"judgement_runs", "Runs of the judgement."}, r.judgement_runs);
+  field(d, {"verdict", "The answer."}, r.verdict);
+  field(d, {"best", "The candidate to deploy; 0 is the published one."}, r.best);
+  field(d, {"candidate", "The candidate that was judged."}, r.candidate);
+  field(d, {"knobs", "What could be chosen."}, r.knobs);
+  field(d, {"race", "By round."}, r.race);
+  field(d, {"candidates", "Every one."}, r.candidates);
+  field(d, {"fresh_seeds", "That the search has not seen."}, r.fresh_seeds);
+  field(d, {"judged", "By load and metric."}, r.judged);
+  field(d, {"loads", "What a load lacks."}, r.loads);
+  field(d, {"no_omniscient", "Why there is no omniscient ceiling."}, r.no_omniscient);
+  field(d, {"notes", "Numbers that the judgement lacks."}, r.notes);
+  field(d, {"front", "With two goals: what no other beats in both."}, r.front);
+  field(d, nullable("epp", "The router's document to deploy."), r.epp);
+  field(d, {"flags", "Of the engines to deploy."}, r.flags);
+  field(d, {"set", "Assignments that make the judged candidate."}, r.set);
+  field(d, {"command", "How `run` repeats it."}, r.command);
+  field(d, {"command_document", "The document that the command reads."}, r.command_document);
+}
+
+namespace {
+
+Named<std::string> values_of(const TuneSpace& space, const Choice& choice) {
+  Named<std::string> values;
+  for (std::size_t k = 0; k < space.knobs.size(); ++k)
+    values.items.emplace_back(space.knobs[k].name, space.knobs[k].values[choice[k]].text);
+  return values;
+}
+
+/// The worth of a knob's change: the loss when it is taken back.
+std::vector<TuneRecord::Worth> worths_of(const TuneReport& report, std::size_t knob) {
+  std::vector<TuneRecord::Worth> out;
+  const std::vector<KnobWorth>& all = report.judgement.worth;
+  const auto worth = std::ranges::find(all, knob, &KnobWorth::knob);
+  if (worth == all.end()) return out;
+  for (std::size_t g = 0; g < report.space.goals.size(); ++g) {
+    const MetricName& metric = report.space.goals[g].metric;
+    const Gain back = gain_of(worth->by_goal[g], metric);
+    out.push_back({{.percent = -back.percent, .low = -back.high, .high = -back.low}, metric.text});
+  }
+  return out;
+}
+
+TuneRecord::Knob knob_of(const TuneReport& report, std::size_t k) {
+  const Knob& knob = report.space.knobs[k];
+  TuneRecord::Knob out{.name = knob.name,
+                       .published = knob.values[knob.published].text,
+                       .best = {},
+                       .candidate = knob.values[best_of(report).choice[k]].text,
+                       .ordered = knob.ordered,
+                       .range = {},
+                       .worth = worths_of(report, k)};
+  out.best = deploys_best(report) ? out.candidate : out.published;
+  for (const KnobValue& value : knob.values) out.range.push_back(value.text);
+  return out;
+}
+
+TuneRecord::Candidate candidate_of(const TuneReport& report, std::size_t i) {
+  const TuneCandidate& candidate = report.search.candidates[i];
+  TuneRecord::Candidate out{.id = static_cast<std::int64_t>(i),
+                            .values = values_of(report.space, candidate.choice),
+                            .metrics = {},
+                            .rounds = static_cast<std::int64_t>(candidate.rounds),
+                            .seeds = static_cast<std::int64_t>(candidate.seeds()),
+                            .dropped = {}};
+  for (std::size_t m = 0; m < candidate.values.size(); ++m) {
+    const double mean = sim::mean(candidate.values[m]);
+    out.metrics.items.emplace_back(report.space.metrics[m].text,
+                                   std::isfinite(mean) ? std::optional(mean) : std::nullopt);
+  }
+  if (!candidate.dropped.empty()) out.dropped = candidate.dropped;
+  return out;
+}
+
+TuneRecord::Judged judged_of(const TuneReport& report, const std::string& load,
+                             const JudgedMetric& metric) {
+  const Difference& d = metric.difference;
+  TuneRecord::Judged out{.load = load,
+                         .metric = metric.metric.text,
+                         .seeds = static_cast<std::int64_t>(report.judgement.seeds.size()),
+                         .published = d.base.mean,
+                         .candidate = d.changed.mean,
+                         .omniscient = {},
+                         .difference = {d.difference.mean, d.difference.low(), d.difference.high()},
+                         .gain = gain_of(d, metric.metric),
+                         .gap_closed = metric.gap_closed,
+                         .published_text = estimate_text(d.base),
+                         .candidate_text = estimate_text(d.changed)};
+  if (metric.omniscient) {
+    out.omniscient = metric.omniscient->mean;
+    out.omniscient_text = estimate_text(*metric.omniscient);
+  }
+  return out;
+}
+
+TuneRecord::Member member_of(const TuneReport& report, const FrontMember& member) {
+  TuneRecord::Member out{
+      .id = static_cast<std::int64_t>(member.candidate),
+      .values = values_of(report.space, report.search.candidates[member.candidate].choice),
+      .metrics = {}};
+  for (std::size_t g = 0; g < member.goals.size(); ++g)
+    out.metrics.items.emplace_back(
+        report.space.goals[g].metric.text,
+        TuneRecord::Estimate{member.goals[g].mean, member.goals[g].low(), member.goals[g].high()});
+  return out;
+}
+
+/// Sentences about numbers that the judgement lacks.
+std::vector<std::string> notes_of(const TuneReport& report) {
+  const std::string judged = deploys_best(report) ? "best" : fmt::format("#{}", report.search.best);
+  std::vector<std::string> notes;
+  for (const JudgedLoad& load : report.judgement.loads) {
+    if (!load.why_not.empty()) notes.push_back(load.load + ": " + load.why_not + ".");
+    for (const auto& [name, lacks] : {std::pair(std::string("your file"), load.published_lacks),
+                                      std::pair(judged, load.best_lacks)})
+      if (!lacks.empty())
+        notes.push_back(fmt::format("{}: {} has no {} in some run.", load.load, name, lacks));
+  }
+  if (!report.judgement.no_omniscient.empty())
+    notes.push_back("There is no omniscient ceiling: " + report.judgement.no_omniscient + ".");
+  return notes;
+}
+
+/// Whether a metric is 0 in some run of the search, and not in all.
+bool is_zero_in_some_run(const TuneReport& report, std::size_t m) {
+  std::size_t runs = 0;
+  std::size_t zeros = 0;
+  for (const TuneCandidate& candidate : report.search.candidates) {
+    if (candidate.values.empty()) continue;
+    runs += candidate.seeds();
+    zeros += static_cast<std::size_t>(std::ranges::count(candidate.values[m], 0.0));
+  }
+  return zeros > 0 && zeros < runs;
+}
+
+std::string how_text(const TuneReport& report) {
+  std::string conditions, with_zeros;
+  for (const Condition& c : report.search.conditions)
+    conditions += (conditions.empty() ? "" : ", ") + c.text;
+  for (std::size_t m = 0; m < report.space.metrics.size(); ++m)
+    if (const MetricName& metric = report.space.metrics[m];
+        decides(report.space, report.search, metric) && is_ratio_metric(metric) &&
+        is_zero_in_some_run(report, m))
+      with_zeros += (with_zeros.empty() ? "" : ", ") + metric.text;
+  if (!with_zeros.empty())
+    with_zeros = "Where " + with_zeros + " is 0 in a run, differences are compared, not ratios. ";
+  return fmt::format(
+      "{} and your file in {} of {} runs, then {} to judge. A candidate left the race when a "
+      "one-sided paired t-test at {:.3g} %, divided by the number of comparisons (Bonferroni), "
+      "said that it was worse than the best one{}. {}Gains count on seeds {} to {}, which the "
+      "search has not seen; intervals are 95 %.",
+      counted(report.search.tried(), "candidate"), report.search.runs, report.search.budget,
+      counted(report.judgement.runs, "run"), 100 * (1 - report.space.config.confidence),
+      conditions.empty() ? "" : " or that it broke a condition (" + conditions + ")", with_zeros,
+      report.judgement.seeds.front(), report.judgement.seeds.back());
+}
+
+/// The judgement and what is to be deployed.
+void add_judgement(const TuneReport& report, TuneRecord& r) {
+  const TuneJudgement& judgement = report.judgement;
+  r.verdict = {judgement.headline, judgement.decision};
+  r.fresh_seeds = judgement.seeds;
+  for (const JudgedLoad& load : judgement.loads) {
+    r.loads.push_back({load.load, load.why_not, load.published_lacks, load.best_lacks});
+    for (const JudgedMetric& metric : load.metrics)
+      r.judged.push_back(judged_of(report, load.load, metric));
+  }
+  r.no_omniscient = judgement.no_omniscient;
+  r.notes = notes_of(report);
+  for (const FrontMember& member : judgement.front) r.front.push_back(member_of(report, member));
+  if (report.document) r.epp = report.document->text;
+  r.flags = deployed_flags(report);
+  const RepeatCommand command = repeat_command(report);
+  r.set = command.sets;
+  r.command = command.text;
+  r.command_document = command.document;
+  r.how = how_text(report);
+}
+
+}  // namespace
+
+std::string TuneRecord::judged_name() const {
+  return !candidate || *candidate == best ? "the best" : fmt::format("candidate {}", *candidate);
+}
+
+TuneRecord tune_record(const TuneReport& report) {
+  const TuneSpace& space = report.space;
+  const TuneSearchResult& search = report.search;
+  TuneRecord r;
+  r.tune = space.config.name;
+  r.question = space.config.question;
+  r.scenario = space.scenario_name;
+  r.variant = space.config.variant;
+  r.seed = space.seed;
+  r.version = version();
+  for (const TuneGoal& goal : space.goals) r.goals.push_back(goal.text);
+  for (const Condition& condition : search.conditions) r.subject_to.push_back(condition.text);
+  r.budget = static_cast<std::int64_t>(search.budget);
+  r.search_runs = static_cast<std::int64_t>(search.runs);
+  r.judgement_runs = static_cast<std::int64_t>(report.judgement.runs);
+  r.candidate = static_cast<std::int64_t>(search.best);
+  r.best = deploys_best(report) ? *r.candidate : 0;
+  for (std::size_t k = 0; k < space.knobs.size(); ++k) r.knobs.push_back(knob_of(report, k));
+  for (std::size_t i = 0; i < search.rounds.size(); ++i) {
+    const TuneRound& round = search.rounds[i];
+    r.race.push_back({.round = static_cast<std::int64_t>(i + 1),
+                      .iteration = static_cast<std::int64_t>(round.iteration),
+                      .seeds = static_cast<std::int64_t>(round.seeds),
+                      .candidates = static_cast<std::int64_t>(round.candidates),
+                      .left = static_cast<std::int64_t>(round.left)});
+  }
+  for (std::size_t i = 0; i < search.candidates.size(); ++i)
+    r.candidates.push_back(candidate_of(report, i));
+  add_judgement(report, r);
+  return r;
+}
+
+TuneRecord read_tune_record(const ConfigNode& root, Diagnostics& diagnostics) {
+  TuneRecord record;
+  read_struct(root, record, diagnostics, {.format = "", .null_numbers = true});
+  return record;
+}
+
+std::string tune_json(TuneRecord& record) {
+  JsonWriter json;
+  write_value(json, record);
+  return json.str() + "\n";
+}
+
+std::string tune_csv(const TuneRecord& record) {
+  std::string text = "id";
+  for (const TuneRecord::Knob& knob : record.knobs) text += "," + csv_field(knob.name);
+  const auto& metrics = record.candidates.front().metrics.items;
+  for (const auto& [metric, mean] : metrics) text += "," + csv_field(metric);
+  text += ",rounds,seeds,dropped\n";
+  for (const TuneRecord::Candidate& candidate : record.candidates) {
+    text += std::to_string(candidate.id);
+    for (const auto& [knob, value] : candidate.values.items) text += "," + csv_field(value);
+    for (std::size_t m = 0; m < metrics.size(); ++m) {
+      const auto& own = candidate.metrics.items;
+      const bool has = m < own.size() && own[m].second;
+      text.append(",").append(has ? number_text(*own[m].second) : std::string());
+    }
+    text += fmt::format(",{},{},{}\n", candidate.rounds, candidate.seeds,
+                        csv_field(candidate.dropped.value_or("")));
+  }
+  return text;
+}
+
+}  // namespace routesim::tools

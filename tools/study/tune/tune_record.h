@@ -1,0 +1,108 @@
+// The content of a result file of `routesim tune`, as values that are described once: its JSON is
+// written and read by that description, and its document and its CSV are built from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/render/document.h"
+#include "tools/study/tune/tune_deploy.h"
+
+namespace routesim::tools {
+
+struct TuneRecord {
+  using Number = std::optional<double>;
+
+  struct Verdict {
+    std::string headline;
+    TuneDecision decision = TuneDecision::kNothing;
+  };
+  struct Worth : Gain {
+    std::string metric;
+  };
+  struct Knob {
+    std::string name, published, best;
+    std::string candidate;  ///< Empty in files of early builds: the best is the judged one.
+    bool ordered = false;
+    std::vector<std::string> range;
+    std::vector<Worth> worth;  ///< By goal; empty for a knob that is as published.
+
+    const std::string& judged() const { return candidate.empty() ? best : candidate; }
+  };
+  struct Round {
+    std::int64_t round = 0, iteration = 0, seeds = 0, candidates = 0, left = 0;
+  };
+  struct Candidate {
+    std::int64_t id = 0;
+    Named<std::string> values;
+    Named<Number> metrics;  ///< Empty when it had no run.
+    std::int64_t rounds = 0, seeds = 0;
+    std::optional<std::string> dropped;
+  };
+  struct Estimate {
+    double mean = 0, low = 0, high = 0;
+  };
+  struct Judged {
+    std::string load, metric;
+    std::int64_t seeds = 0;
+    Number published, candidate, omniscient;
+    Estimate difference;
+    Gain gain;
+    Number gap_closed;
+    /// The first three with their intervals; empty in a record that was read.
+    std::string published_text = {}, candidate_text = {}, omniscient_text = {};
+  };
+  struct Load {
+    std::string load, why_not, published_lacks, candidate_lacks;
+  };
+  struct Member {
+    std::int64_t id = 0;
+    Named<std::string> values;
+    Named<Estimate> metrics;
+  };
+
+  std::string tune, question, scenario, variant;
+  std::uint64_t seed = 0;
+  std::string version;
+  std::vector<std::string> goals, subject_to;
+  std::int64_t budget = 0, search_runs = 0, judgement_runs = 0;
+  Verdict verdict;
+  std::int64_t best = 0;
+  std::optional<std::int64_t> candidate;
+  std::vector<Knob> knobs;
+  std::vector<Round> race;
+  std::vector<Candidate> candidates;
+  std::vector<std::uint64_t> fresh_seeds;
+  std::vector<Judged> judged;
+  std::vector<Load> loads;
+  std::string no_omniscient;
+  std::vector<std::string> notes;
+  std::vector<Member> front;
+  std::optional<std::string> epp;
+  std::string flags;
+  std::vector<std::string> set;
+  std::string command, command_document;
+  std::string how = {};  ///< How the search went; empty in a record that was read.
+
+  /// `the best`, or `candidate 3` when the published configuration is the best one.
+  std::string judged_name() const;
+};
+
+void describe(Describer& d, TuneRecord& r);
+
+TuneRecord tune_record(const TuneReport& report);
+
+/// Reads the JSON of `routesim tune`, strictly.
+TuneRecord read_tune_record(const ConfigNode& root, Diagnostics& diagnostics);
+
+std::string tune_json(TuneRecord& record);
+
+/// One row for each candidate.
+std::string tune_csv(const TuneRecord& record);
+
+/// The answer of the tuning. `path` is where the record stands in the data block of a page.
+StudyDocument tune_document(const TuneRecord& record, const std::string& path = {});
+
+}  // namespace routesim::tools
