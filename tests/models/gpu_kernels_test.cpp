@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/roofline_parts.h"
@@ -216,6 +217,126 @@ TEST(GpuKernels, WeightsStreamAtTheCataloguesRate) {
   const auto rates =
       values(many, [](const Row& r) { return r.number("tflops") / gpu(r).bf16_tflops; });
   expect_said("products reach " + range(rates, 2) + " of the data sheet");
+}
+
+/// "the median (...), 0.84 to 1.11 in four fifths": the 10th and the 90th percentile.
+std::string four_fifths(const std::vector<double>& sorted) {
+  const std::size_t tenth = sorted.size() / 10;
+  return range({sorted[tenth], sorted[sorted.size() - 1 - tenth]}, 2);
+}
+
+std::vector<Row> mixed_calls(const std::string& version) {
+  return rows("mixed_attention",
+              [&](const Row& r) { return r.is("kernel", "FlashAttention " + version); });
+}
+
+double of_sum(const Row& r) {
+  return r.number("mixed_us") / (r.number("prompt_us") + r.number("decodes_us"));
+}
+
+TEST(GpuKernels, FlashAttention3AddsUpAPromptAndDecodes) {
+  const auto calls = mixed_calls("3");
+  const auto all = values(calls, of_sum);
+  expect_said("takes " + decimals(median(all), 2) + " of the prompt alone plus the decodes alone");
+  expect_said("(median of " + std::to_string(calls.size()) + " rows; " + four_fifths(all) +
+              " in four fifths of them)");
+  const auto of_longer = values(calls, [](const Row& r) {
+    return r.number("mixed_us") / std::max(r.number("prompt_us"), r.number("decodes_us"));
+  });
+  expect_said("and " + decimals(median(of_longer), 2) + " times the longer of the two");
+  std::vector<Row> brief, cached, chunks;
+  for (const Row& r : calls) {
+    if (r.number("mixed_us") < 50) brief.push_back(r);
+    if (r.number("prompt_tokens") >= 512)
+      chunks.push_back(r);
+    else if (r.number("cached_tokens") > 0)
+      cached.push_back(r);
+  }
+  expect_said("calls under 50 us take " + range(values(brief, of_sum), 2) + " of it");
+  expect_said("up to " + decimals(values(cached, of_sum).back(), 2) + " times the sum");
+  expect_said("four fifths take " + four_fifths(values(chunks, of_sum)) +
+              " of the sum (one row: " + decimals(values(chunks, of_sum).back(), 2) + " times)");
+}
+
+TEST(GpuKernels, FlashAttention2SlowsDecodesBesideAPrompt) {
+  const auto calls = mixed_calls("2");
+  const auto all = values(calls, of_sum);
+  expect_said("takes " + decimals(median(all), 2) + " times the sum (median), at most " +
+              decimals(all.back(), 2) + " times");
+  const auto slower = values(calls, [](const Row& r) {
+    return r.number("decodes_in_that_call_us") / r.number("decodes_us");
+  });
+  expect_said(decimals(median(slower), 2) + " times in the median, " + range(slower, 2) +
+              " times in all");
+  const auto again = values(calls, [](const Row& r) {
+    return r.number("mixed_us") / (r.number("prompt_us") + r.number("decodes_in_that_call_us"));
+  });
+  expect_said("holds again: " + decimals(median(again), 2) + " (median; " + four_fifths(again) +
+              " in four fifths)");
+  for (const Row& r : calls) {
+    if (!r.is("heads", "64") || !r.is("prompt_tokens", "16") || !r.is("cached_tokens", "0") ||
+        !r.is("decodes", "64") || !r.is("decode_context", "8192"))
+      continue;
+    expect_said("take " + r.at("mixed_us") + " us, where the prompt alone takes " +
+                r.at("prompt_us") + " and the decodes alone " + r.at("decodes_us"));
+  }
+}
+
+TEST(GpuKernels, DecodesRideAlongInTheProductsOfAShortPrompt) {
+  std::map<std::pair<std::string, int>, double> us;
+  for (const Row& r : rows("mixed_products", [](const Row&) { return true; }))
+    us[{r.at("format") + r.at("tp"), std::stoi(r.at("rows"))}] = r.number("us");
+  ASSERT_EQ(us.size(), 104U);
+  std::map<int, std::vector<double>> of_sums, more;
+  std::vector<double> of_longer;
+  for (const std::string kind : {"bf161", "bf162", "fp81", "fp82"}) {
+    for (const int prompt : {16, 128, 512, 2048}) {
+      for (const int decodes : {8, 32, 64, 128}) {
+        const double mixed = us[{kind, prompt + decodes}];
+        const double one = us[{kind, prompt}], other = us[{kind, decodes}];
+        of_sums[std::max(prompt, 128)].push_back(mixed / (one + other));
+        if (prompt <= 128) of_longer.push_back(mixed / std::max(one, other));
+        if (prompt == 2048) more[decodes].push_back(100 * (mixed / one - 1));
+      }
+    }
+  }
+  const auto said = [](std::vector<double> found, int digits) {
+    std::sort(found.begin(), found.end());
+    return range(found, digits);
+  };
+  expect_said("take " + said(of_longer, 2) + " times the longer of the two, " +
+              said(of_sums[128], 2) + " of the sum");
+  expect_said("beside 512 rows " + said(of_sums[512], 2) + " of the sum, and beside 2,048 rows " +
+              said(of_sums[2048], 2));
+  expect_said("cost at most " + decimals(*std::max_element(more[32].begin(), more[32].end()), 1) +
+              " %, 64 rows " + said(more[64], 1) + " %");
+}
+
+TEST(GpuKernels, AsynchronousSchedulingHidesTheHostBehindALongStep) {
+  const auto steps = [](const std::string& model, const std::string& asynchronous) {
+    return rows("host_step", [&](const Row& r) {
+      return r.is("model", model) && r.is("async_scheduling", asynchronous);
+    });
+  };
+  const auto small = steps("qwen3-0.6b", "0"), large = steps("qwen3-8b", "0");
+  ASSERT_EQ(small.size(), 6U);
+  ASSERT_EQ(large.size(), 6U);
+  const auto ms = [](const Row& r) { return decimals(r.number("host_us") / 1e3, 1); };
+  const auto each = [](const std::vector<Row>& r) {
+    const double more = r.back().number("host_us") - r.front().number("host_us");
+    return decimals(more / (r.back().number("batch") - r.front().number("batch")) / 1e3, 3);
+  };
+  expect_said("takes " + ms(small.front()) + " and " + ms(large.front()) + " ms longer");
+  expect_said("and " + ms(small.back()) + " and " + ms(large.back()) + " ms longer for 256");
+  expect_said("about " + each(small) + " and " + each(large) + " ms a sequence more");
+  const auto hidden = values(steps("qwen3-8b", "1"),
+                             [](const Row& r) { return r.number("step_us") / r.number("gpu_us"); });
+  expect_said("take " + range(hidden, 2) + " times the GPU's part");
+  const auto bound = steps("qwen3-0.6b", "1");
+  const auto of = [&](const std::string& column) {
+    return range(values(bound, [&](const Row& r) { return r.number(column) / 1e3; }), 1);
+  };
+  expect_said("whose part is " + of("gpu_us") + " ms, still take " + of("host_us") + " ms longer");
 }
 
 }  // namespace
