@@ -32,9 +32,15 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/study", {"base", "sim/", "tools/results"}},
       {"tools/study/experiment",
        {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}},
-      {"tools/cli",
-       {"base", "policies/", "models", "workloads/", "sim/", "tools/results", "tools/ingest/",
-        "tools/render", "tools/study/"}}};
+  };
+  const std::vector<std::string_view> command = {"base",          "policies/",    "models",
+                                                 "workloads/",    "sim/",         "tools/results",
+                                                 "tools/ingest/", "tools/render", "tools/study/"};
+  rows.push_back({"tools/cli", command});
+  for (const std::string_view folder : {"tools/cli/run", "tools/cli/commands"}) {
+    rows.push_back({folder, command});
+    rows.back().may_include.push_back("tools/cli");
+  }
   const std::vector<std::string_view> study = {
       "base",          "policies/",     "models",       "workloads/",  "sim/",
       "tools/results", "tools/ingest/", "tools/render", "tools/study", "tools/study/experiment"};

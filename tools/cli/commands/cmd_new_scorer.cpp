@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/scorer_template.h"
+#include "tools/cli/commands/scorer_template.h"
 #include "tools/results/output_file.h"
 
 namespace routesim::tools {
