@@ -101,7 +101,7 @@ TEST(Repository, FoldersHoldFewFiles) {
   std::set<std::string> crowded;
   for (const auto& [folder, count] : files)
     if (count > kMostFiles) crowded.insert(folder);
-  expect_only(crowded, {"tools/cli", "tools/ingest", "tools/render"});
+  expect_only(crowded, {"tools/cli", "tools/render"});
 }
 
 /// Adds the words of `text` to `words`.

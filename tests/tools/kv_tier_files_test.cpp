@@ -2,7 +2,7 @@
 // becomes of them. `pool` is the block of the pool's own keys, `keys` what is decided of its
 // `engine.kv_tiers`, as `key=value@file:line:column`, `said` every error and warning. With a block
 // `router.yaml` the servers are behind that router.
-#include "tools/ingest/kv_tier_files.h"
+#include "tools/ingest/servers/kv_tier_files.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include "tests/base/case_table.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/tree/description.h"
 
 namespace routesim::tools {
 namespace {

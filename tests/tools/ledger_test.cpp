@@ -1,5 +1,5 @@
 // What becomes of the keys of files: every one has a fate, and a reason where it does not count.
-#include "tools/ingest/ledger.h"
+#include "tools/ingest/tree/ledger.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +15,12 @@
 #include "tests/tools/scenario_fixture.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/kubernetes_file.h"
-#include "tools/ingest/kustomize.h"
-#include "tools/ingest/measured_file.h"
-#include "tools/ingest/vllm_bench_yaml.h"
-#include "tools/ingest/vllm_serve_flags.h"
+#include "tools/ingest/loads/vllm_bench_yaml.h"
+#include "tools/ingest/servers/kustomize.h"
+#include "tools/ingest/servers/vllm_serve_flags.h"
+#include "tools/ingest/traces/measured_file.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/study/score/score.h"
 
 namespace routesim::tools {

@@ -9,7 +9,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/vllm_serve_flags.h"
+#include "tools/ingest/servers/vllm_serve_flags.h"
 #include "tools/render/render.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/report.h"
