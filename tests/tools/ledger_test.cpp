@@ -19,6 +19,7 @@
 #include "tools/ingest/servers/kustomize.h"
 #include "tools/ingest/servers/vllm_serve_flags.h"
 #include "tools/ingest/traces/measured_file.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/study/score/score.h"
@@ -126,8 +127,9 @@ TEST(Ledger, WhatDoesNotCountHasAReasonAndWhatIsLeftOutIsTold) {
 
 TEST(Ledger, TablesGiveReasonsAndNameAKeyOnce) {
   for (const KeyTable* table :
-       {&policies::inert_keys(), &router_values_keys(), &server_file_keys(), &kustomization_keys(),
-        &vllm_bench_keys(), &lifecycle_result_keys(), &bench_result_keys()}) {
+       {&policies::inert_keys(), &key_table("router values"), &key_table("server files"),
+        &key_table("kustomization"), &key_table("vllm bench serve"),
+        &key_table("inference-perf report"), &key_table("vllm bench result")}) {
     SCOPED_TRACE(std::string(table->format));
     EXPECT_FALSE(table->source.empty());
     std::set<std::string_view> patterns;

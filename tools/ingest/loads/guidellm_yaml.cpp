@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
 
 namespace routesim::tools {
@@ -14,40 +15,6 @@ namespace {
 
 using Ptr = ConfigNode::Ptr;
 using Member = ConfigNode::Member;
-
-constexpr std::string_view kReaches = "it is about how the tool reaches the server";
-constexpr std::string_view kReports = "it is about what the tool reports";
-constexpr std::string_view kCounted = "requests are counted in tokens here, not in text";
-constexpr std::string_view kDraws = "random numbers are keyed by the run's seed";
-
-constexpr std::array kRules = {
-    KeyRule{"metadata.**", Fate::kNoEffect, kReports},
-    KeyRule{"description", Fate::kNoEffect, kReports},
-    KeyRule{"metrics.**", Fate::kNoEffect, kReports},
-    KeyRule{"outputs.**", Fate::kNoEffect, kReports},
-    KeyRule{"profile.warmup.**", Fate::kNotModelled, "all requests of a strategy are reported"},
-    KeyRule{"profile.cooldown.**", Fate::kNotModelled, "all requests of a strategy are reported"},
-    KeyRule{"profile.warmup", Fate::kNotModelled, "all requests of a strategy are reported"},
-    KeyRule{"profile.cooldown", Fate::kNotModelled, "all requests of a strategy are reported"},
-    KeyRule{"target", Fate::kNoEffect, kReaches},
-    KeyRule{"model", Fate::kNoEffect, kReaches},
-    KeyRule{"backend.**", Fate::kNoEffect, kReaches},
-    KeyRule{"backend.request_format", Fate::kUsed},
-    KeyRule{"tokenizer.**", Fate::kNoEffect, kCounted},
-    KeyRule{"processor", Fate::kNoEffect, kCounted},
-    KeyRule{"data_column_mapper.**", Fate::kNoEffect, kCounted},
-    KeyRule{"data_preprocessors.**", Fate::kNoEffect, kCounted},
-    KeyRule{"data_finalizer.**", Fate::kNoEffect, kCounted},
-    KeyRule{"data_loader.**", Fate::kNoEffect, "texts are made when they are sent"},
-    KeyRule{"data_loader.samples", Fate::kUsed},
-    KeyRule{"seed.**", Fate::kNoEffect, kDraws},
-    KeyRule{"random_seed", Fate::kNoEffect, kDraws},
-    KeyRule{"constraints[].stopping_scope", Fate::kNotModelled, "every strategy runs"},
-};
-constexpr KeyTable kTable = {
-    .format = kGuidellmFormat,
-    .source = "vllm-project/guidellm, benchmark/schemas and data/deserializers, 0.3 to 0.7",
-    .rules = kRules};
 
 constexpr std::string_view kRoot = "workload.guidellm";
 
@@ -155,7 +122,7 @@ class Settings {
 
   static bool has_no_effect(const std::string& key) {
     for (const std::string& path : {key, key + ".x"})
-      if (const KeyRule* rule = find_rule(kTable, path);
+      if (const KeyRule* rule = find_rule(key_table(kGuidellmFormat), path);
           rule != nullptr && rule->fate != Fate::kUsed)
         return true;
     return false;
@@ -255,15 +222,14 @@ class Settings {
 
 }  // namespace
 
-const KeyTable& guidellm_keys() { return kTable; }
-
 Ptr guidellm_settings(const Ptr& given, Diagnostics& diagnostics) {
   if (!given->is_map()) return given;
   const Ptr scenario = underscored(given, diagnostics);
   const ConfigNode* spec = scenario->child("spec");
   if (spec != nullptr && !spec->is_map()) return scenario;
   Settings settings(scenario->where(), diagnostics);
-  if (spec != nullptr) note_keys(*scenario, std::string(kRoot), kTable, spec, diagnostics);
+  if (spec != nullptr)
+    note_keys(*scenario, std::string(kRoot), key_table(kGuidellmFormat), spec, diagnostics);
   for (const Member& member : scenario->members()) {
     if (spec == nullptr || member.key == "spec") continue;
     if (member.key != "benchmarks" && member.key != "metadata")
@@ -271,7 +237,7 @@ Ptr guidellm_settings(const Ptr& given, Diagnostics& diagnostics) {
                         "unknown key beside spec", "spec, benchmarks and metadata stand there");
   }
   const ConfigNode& keys = spec != nullptr ? *spec : *scenario;
-  note_keys(keys, std::string(kRoot), kTable, nullptr, diagnostics);
+  note_keys(keys, std::string(kRoot), key_table(kGuidellmFormat), nullptr, diagnostics);
   settings.read(keys);
   const ConfigNode* benchmarks = spec != nullptr ? scenario->child("benchmarks") : nullptr;
   if (benchmarks != nullptr && benchmarks->is_sequence()) settings.override_by(*benchmarks);

@@ -4,15 +4,11 @@
 #include <string_view>
 
 #include "base/config_node.h"
-#include "base/key_fate.h"
 
 namespace routesim::tools {
 
 /// Name of the format in the ledger of keys.
 inline constexpr std::string_view kGuidellmFormat = "guidellm";
-
-/// The keys that have no part in what is sent, or when, and those that are not simulated.
-const KeyTable& guidellm_keys();
 
 /// A scenario file, with `spec` and `benchmarks` (0.7) or flat (earlier), in the form `describe`
 /// knows. What is in that form already, or no map, is returned as it is.

@@ -6,6 +6,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
@@ -259,12 +260,7 @@ bool has_map(const ConfigNode& map, std::string_view key) {
 bool is_document(const ConfigNode& map) { return has_map(map, "load") && has_map(map, "data"); }
 
 /// The keys around the document, in a chart's values or a benchmark's template.
-constexpr std::array kWrapperRules = {
-    KeyRule{"**", Fate::kNoEffect, "it is about the job that runs the tool"}};
-constexpr KeyTable kWrapperTable = {
-    .format = "inference-perf values",
-    .source = "the chart of inference-perf and the templates of llm-d-benchmark",
-    .rules = kWrapperRules};
+constexpr std::string_view kWrapperFormat = "inference-perf values";
 
 /// Whether the node is one of the tree, not of a text in it.
 bool is_below(const ConfigNode& tree, const ConfigNode& node) {
@@ -345,7 +341,7 @@ Ptr workload_of_harness(const Ptr& root, std::string_view harness, const std::st
   const Ptr found =
       document_among_workloads(*root->find("workload")->value, path, is_map, diagnostics);
   if (found == nullptr) return root;
-  note_keys(*root, path, kWrapperTable, found.get(), diagnostics);
+  note_keys(*root, path, key_table(kWrapperFormat), found.get(), diagnostics);
   return found;
 }
 
@@ -375,7 +371,7 @@ perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
   const Ptr document = inference_perf_document(root, options.path, diagnostics);
   if (document == nullptr) return config;
   if (document != root && is_below(*root, *document))
-    note_keys(*root, options.path, kWrapperTable, document.get(), diagnostics);
+    note_keys(*root, options.path, key_table(kWrapperFormat), document.get(), diagnostics);
   Diagnostics found;
   read_struct(*normalize(document, options.path, found), config, found, options);
   add_findings(found, diagnostics);

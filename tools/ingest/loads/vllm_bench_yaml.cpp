@@ -9,6 +9,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
@@ -18,25 +19,6 @@ namespace routesim::tools {
 namespace {
 
 using Ptr = ConfigNode::Ptr;
-
-/// Flags without a part in what is sent, or when, and those that the simulation leaves out. All
-/// others are keys of workloads/vllm_bench.h.
-constexpr KeyGroup kGroups[] = {
-    {Fate::kNoEffect, "it is about what the tool reports", "",
-     "append_result disable_tqdm label metadata metric_percentiles percentile_metrics "
-     "plot_dataset_stats plot_timeline profile result_dir result_filename save_detailed "
-     "save_result timeline_itl_thresholds"},
-    {Fate::kNoEffect, "requests are counted in tokens here, not in text", "",
-     "chat_template_kwargs skip_chat_template skip_tokenizer_init tokenizer tokenizer_mode "
-     "trust_remote_code"},
-    {Fate::kNoEffect, "it is about how the tool reaches the server", "",
-     "base_url endpoint executable extra_body header host insecure model no_reranker no_stream "
-     "port random_batch_size request_id_prefix served_model_name"},
-    {Fate::kNoEffect, "answers have the length that is asked for", "",
-     "frequency_penalty logprobs min_p presence_penalty repetition_penalty temperature top_k "
-     "top_p use_beam_search"},
-    {Fate::kNotModelled, "probe requests are not simulated", "", "probe_request_rate"},
-};
 
 struct Renaming {
   std::string_view flag;
@@ -131,7 +113,7 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
 
 /// Notes what becomes of a flag; those that are used are keys of the scenario.
 void note_fate(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
-  const KeyRule* rule = find_rule(vllm_bench_keys(), with_underscores(flag.key));
+  const KeyRule* rule = find_rule(key_table(kBenchFormat), with_underscores(flag.key));
   diagnostics.key(key_use(flag.key_where, kBenchFormat, "workload.vllm_bench." + flag.key,
                           rule == nullptr ? Fate::kUsed : rule->fate,
                           rule == nullptr ? "" : rule->why, is_off(*flag.value)));
@@ -146,7 +128,7 @@ bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
     diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key,
                         "what it says of the length of answers is not read",
                         "say it with ignore-eos, or the output-len of the data set");
-  const KeyRule* rule = find_rule(vllm_bench_keys(), with_underscores(flag.key));
+  const KeyRule* rule = find_rule(key_table(kBenchFormat), with_underscores(flag.key));
   if (rule == nullptr || rule->fate != Fate::kNotModelled) return false;
   if (!is_off(*flag.value))
     diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(rule->why));
@@ -185,14 +167,8 @@ bool has_flag(const ConfigNode& flags, std::string_view key) {
 
 }  // namespace
 
-const KeyTable& vllm_bench_keys() {
-  static const GroupedTable kTable(kBenchFormat, "vllm/benchmarks/serve.py, v0.6 to v0.26",
-                                   kGroups);
-  return kTable.table();
-}
-
 bool is_own_business_of_vllm_bench(std::string_view flag) {
-  const KeyRule* rule = find_rule(vllm_bench_keys(), with_underscores(std::string(flag)));
+  const KeyRule* rule = find_rule(key_table(kBenchFormat), with_underscores(std::string(flag)));
   return rule != nullptr && rule->fate == Fate::kNoEffect;
 }
 

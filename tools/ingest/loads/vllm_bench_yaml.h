@@ -12,9 +12,6 @@ namespace routesim::tools {
 /// Name of the format in the ledger of keys.
 inline constexpr std::string_view kBenchFormat = "vllm bench serve";
 
-/// The flags that are no keys of `workload.vllm_bench`, and why.
-const KeyTable& vllm_bench_keys();
-
 /// A map of flags in the form `describe` knows: dashes as underscores, the flags of one data set
 /// (`random-input-len`) below its name, and flags about the client's own business (addresses,
 /// result files, which percentiles it prints) left out. Anything but a map is returned as it is. A

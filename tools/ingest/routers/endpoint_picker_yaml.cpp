@@ -11,6 +11,7 @@
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/scenario.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
@@ -332,7 +333,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   const ConfigNode::Ptr file =
       values == nullptr ? nullptr : find_document(values, path, diagnostics);
   if (file == nullptr) return std::nullopt;
-  if (file != values) note_keys(*root, path, router_values_keys(), file.get(), diagnostics);
+  if (file != values) note_keys(*root, path, key_table("router values"), file.get(), diagnostics);
   if (file->is_scalar() && file != values) {
     const ConfigNode::Ptr embedded = parse_embedded(*file, diagnostics);
     return embedded == nullptr ? std::nullopt
@@ -345,7 +346,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   }
   const ConfigNode& whole = file == values ? *root : *file;
   if (located.kind == LocatedDocument::Kind::kChartDefault) {
-    note_keys(whole, path, router_values_keys(), nullptr, diagnostics);
+    note_keys(whole, path, key_table("router values"), nullptr, diagnostics);
     std::optional<policies::EndpointPickerConfig> config =
         load_chart_default(*file, located, options, diagnostics, path);
     if (config) config->predictor = predictor_environment(*file, diagnostics);
@@ -355,7 +356,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   const ConfigNode* node = located.node;
   if (is_text && node->text().empty())
     return load_empty(node->where(), located, options, diagnostics, path);
-  if (node != file.get()) note_keys(whole, path, router_values_keys(), node, diagnostics);
+  if (node != file.get()) note_keys(whole, path, key_table("router values"), node, diagnostics);
   Diagnostics found;
   ConfigNode::Ptr embedded;
   if (is_text) {

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "models/hf_config.h"
-#include "tools/ingest/servers/builtin_catalogs.h"
 #include "tools/ingest/servers/vllm_serve_flags.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
@@ -130,10 +130,12 @@ void add_entries(const ConfigNode& root, std::string_view format, models::Catalo
 const models::Catalogue& builtin_catalogue() {
   static const models::Catalogue kBuiltin = [] {
     models::Catalogue catalogue;
-    for (const auto& [name, text] : kBuiltinCatalogs) {
+    // They build on each other.
+    for (const char* name : {"scenarios/catalogs/accelerators.yaml",
+                             "scenarios/catalogs/models.yaml", "scenarios/catalogs/curves.yaml"}) {
       Diagnostics found;
       const ConfigNode::Ptr root =
-          parse_config(std::string(text), {.file = std::string(name)}, found);
+          parse_config(std::string(compiled_in(name)), {.file = name}, found);
       if (root != nullptr) add_entries(*root, {}, catalogue, found);
       ROUTESIM_CHECK(root != nullptr && !found.has_errors(), "a built-in catalogue is wrong");
     }
@@ -163,10 +165,11 @@ void describe(Describer& d, NodeTable& t) { field(d, {"nodes", "Rows."}, t.nodes
 
 const NodeTable& builtin_nodes() {
   static const NodeTable kTable = [] {
+    constexpr const char* kNodes = "scenarios/catalogs/nodes.yaml";
     NodeTable table;
     Diagnostics found;
     const ConfigNode::Ptr root =
-        parse_config(std::string(kBuiltinNodes), {.file = "scenarios/catalogs/nodes.yaml"}, found);
+        parse_config(std::string(compiled_in(kNodes)), {.file = kNodes}, found);
     if (root != nullptr) read_struct(*root, table, found);
     ROUTESIM_CHECK(root != nullptr && !found.has_errors(), "the built-in table of nodes is wrong");
     return table;

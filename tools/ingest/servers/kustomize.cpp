@@ -11,6 +11,7 @@
 #include "tools/ingest/servers/kustomize_patch.h"
 #include "tools/ingest/servers/kustomize_select.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
@@ -30,26 +31,6 @@ constexpr std::size_t kMostBytes = ConfigLimits{}.max_bytes;
 
 constexpr std::array<std::string_view, 3> kFileNames = {"kustomization.yaml", "kustomization.yml",
                                                         "Kustomization"};
-
-using enum Fate;
-
-constexpr KeyGroup kGroups[] = {
-    {kNotModelled, "it is not read; build the folder with kubectl kustomize first", "",
-     "** configMapGenerator[].envs configMapGenerator[].env"},
-    {kUsed, "", "",
-     "apiVersion kind resources bases components patches[].path patches[].patch *[].target.group "
-     "*[].target.version *[].target.kind *[].target.name *[].target.namespace "
-     "*[].target.labelSelector *[].target.annotationSelector patchesStrategicMerge "
-     "patchesJson6902[].path patchesJson6902[].patch images[].name images[].newName "
-     "images[].newTag images[].digest replicas[].* namePrefix nameSuffix labels[].** "
-     "commonLabels.* configMapGenerator[].** namespace commonAnnotations.*"},
-    {kNoEffect, "it is about the cluster, not about how the servers serve", "",
-     "metadata.** configMapGenerator[].options.** secretGenerator[].** generatorOptions.** "
-     "configurations crds buildMetadata sortOptions.** validators"},
-    {kNotModelled, "a patch leaves the name and the kind", "", "patches[].options.**"},
-    {kApproximated, "labels go to every pod of the folder", "", "labels[].fields[].*"},
-    {kApproximated, "lists merge by the keys that those of pods have", "", "openapi.path"},
-};
 
 using Object = KustomizeObject;
 
@@ -138,7 +119,7 @@ class Build {
       diagnostics_.error(root->where(), key_path_, "must be a map (" + got(*root) + ")");
       return;
     }
-    note_keys(*root, key_path_, kustomization_keys(), nullptr, diagnostics_);
+    note_keys(*root, key_path_, key_table("kustomization"), nullptr, diagnostics_);
     check_lists(*root);
     merges_lists_ = merges_lists_ || root->find("openapi") != nullptr;
     for (const char* key : {"resources", "bases"})
@@ -464,12 +445,6 @@ Kustomized build_kustomization(const std::string& file, const SourceLocation& as
                                 {"items", ConfigNode::make_sequence(std::move(items), where)}},
                                where),
           .files = std::move(build).files()};
-}
-
-const KeyTable& kustomization_keys() {
-  static const GroupedTable kTable(
-      "kustomization", "kubernetes-sigs/kustomize, api/types/kustomization.go", kGroups);
-  return kTable.table();
 }
 
 }  // namespace routesim::tools

@@ -32,7 +32,4 @@ struct Kustomized {
 Kustomized build_kustomization(const std::string& file, const SourceLocation& asked_from,
                                const std::string& key_path, Diagnostics& diagnostics);
 
-/// The fate of each key of a kustomization.yaml.
-const KeyTable& kustomization_keys();
-
 }  // namespace routesim::tools

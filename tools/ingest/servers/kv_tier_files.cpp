@@ -12,6 +12,7 @@
 #include "base/tree_reader.h"
 #include "tools/ingest/servers/kv_tier_settings.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
@@ -149,7 +150,8 @@ class TierReader {
     if (name == "MultiConnector") return visit_several(*config, path);
     if (is_between) {
       has_server_connector_ = true;
-      return note_keys(*config, path, server_connector_keys(), nullptr, diagnostics_);
+      return note_keys(*config, path, key_table("kv-transfer-config between servers"), nullptr,
+                       diagnostics_);
     }
     const Connector* tier = tier_connector(name);
     if (tier == nullptr)
@@ -169,7 +171,7 @@ class TierReader {
   void visit_several(const ConfigNode& config, const std::string& path) {
     const ConfigNode* extra = config.child("kv_connector_extra_config");
     const ConfigNode* list = extra != nullptr ? extra->child("connectors") : nullptr;
-    note_keys(config, path, server_connector_keys(), list, diagnostics_);
+    note_keys(config, path, key_table("kv-transfer-config between servers"), list, diagnostics_);
     if (list == nullptr || !list->is_sequence()) return;
     const std::string below = path + ".kv_connector_extra_config.connectors";
     for (std::size_t i = 0; i < list->items().size(); ++i)
@@ -185,8 +187,8 @@ class TierReader {
     if (kind == sim::KvConnector::kOffloading) kind = with_spec(extra, path);
     keys_.set("connector", std::string(enum_name(kind)), where);
     const bool is_lmcache = kind == sim::KvConnector::kLmcache;
-    note_keys(*(is_lmcache ? without_settings(config, extra) : config), path, tier_connector_keys(),
-              nullptr, diagnostics_);
+    note_keys(*(is_lmcache ? without_settings(config, extra) : config), path,
+              key_table(kTransferFormat), nullptr, diagnostics_);
     const Settings settings(extra, path + ".kv_connector_extra_config", keys_, diagnostics_);
     read_role(*config, kind);
     if (is_lmcache) {
@@ -363,7 +365,7 @@ class TierReader {
     const Ptr file = file_of("MOONCAKE_CONFIG_PATH");
     if (file == nullptr || !file->is_map()) return;
     const std::string path = key_path_ + ".mooncake";
-    note_keys(*file, path, mooncake_keys(), nullptr, diagnostics_);
+    note_keys(*file, path, key_table("Mooncake store"), nullptr, diagnostics_);
     const Settings store(*file, path, keys_, diagnostics_);
     const ConfigNode* mode = store.find("mode");
     if (mode != nullptr && mode->text() == "standalone-store") {

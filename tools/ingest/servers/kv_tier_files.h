@@ -43,11 +43,4 @@ ConfigNode::Ptr without_lmcache_config(const ConfigNode::Ptr& pool, const std::s
 void warn_of_left_out_tiers(sim::Scenario& scenario, const Provenance& provenance,
                             Diagnostics& diagnostics);
 
-/// Keys of `--kv-transfer-config`: for connectors that keep KV, and for those between servers.
-const KeyTable& tier_connector_keys();
-const KeyTable& server_connector_keys();
-/// LMCache's settings, and Mooncake's.
-const KeyTable& lmcache_keys();
-const KeyTable& mooncake_keys();
-
 }  // namespace routesim::tools

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/servers/kv_tier_files.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
 
 namespace routesim::tools {
@@ -126,7 +127,7 @@ const ConfigNode* lmcache_number(const ConfigNode& map, const std::string& path,
 
 void read_lmcache(const ConfigNode& map, const std::string& path, TierKeys& keys,
                   Diagnostics& diagnostics) {
-  note_keys(map, path, lmcache_keys(), nullptr, diagnostics);
+  note_keys(map, path, key_table("LMCache"), nullptr, diagnostics);
   const Settings settings(map, path, keys, diagnostics);
   const auto copy_number = [&](std::string_view name, std::string_view key) {
     if (const ConfigNode* node = lmcache_number(map, path, name, diagnostics))

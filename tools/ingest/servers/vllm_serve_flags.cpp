@@ -7,10 +7,13 @@
 #include <array>
 #include <cctype>
 
+#include "base/check.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
@@ -18,268 +21,44 @@ namespace routesim::tools {
 namespace {
 
 using Ptr = ConfigNode::Ptr;
-using enum Fate;
-
 using enum FlagTakes;
-using enum FlagUse;
 
-/// Names and meanings as in vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py,
-/// v0.9 to v0.33.
-constexpr FlagRule kMeaningful[] = {
-    {"model", kValue, kCopied, "model"},
-    {"tensor-parallel-size", kValue, kCount, "tensor_parallel"},
-    {"pipeline-parallel-size", kValue, kCount, "pipeline_parallel"},
-    {"data-parallel-size", kValue, kCount, "data_parallel"},
-    {"enable-expert-parallel", kNothing, kSwitch, "expert_parallel"},
-    {"api-server-count", kValue, kCount, "api_server.processes"},
-    {"kv-cache-dtype", kValue, kKvCacheDtype, "kv_cache_dtype"},
-    {"block-size", kValue, kCount, "engine.block_size"},
-    {"num-gpu-blocks-override", kValue, kCount, "engine.num_gpu_blocks"},
-    {"gpu-memory-utilization", kValue, kCopied, "engine.gpu_memory_utilization"},
-    {"device-memory-utilization", kValue, kCopied, "engine.gpu_memory_utilization"},
-    {"max-num-batched-tokens", kValue, kCount, "engine.max_num_batched_tokens"},
-    {"max-num-seqs", kValue, kCount, "engine.max_num_seqs"},
-    {"max-model-len", kValue, kCount, "engine.max_model_len"},
-    {"long-prefill-token-threshold", kValue, kCount, "engine.long_prefill_token_threshold"},
-    {"prefill-schedule-interval", kValue, kCount, "engine.prefill_schedule_interval"},
-    {"watermark", kValue, kCopied, "engine.watermark"},
-    {"scheduling-policy", kValue, kCopied, "engine.scheduling_policy"},
-    {"enable-chunked-prefill", kNothing, kSwitch, "engine.enable_chunked_prefill"},
-    {"enable-prefix-caching", kNothing, kSwitch, "engine.enable_prefix_caching"},
-    {"enforce-eager", kNothing, kSwitch, "engine.enforce_eager"},
-    {"async-scheduling", kNothing, kSwitch, "engine.async_scheduling"},
-    {"scheduler-reserve-full-isl", kNothing, kSwitch, "engine.reserve_full_isl"},
-    {"quantization", kValue, kQuantization},
-    {"kv-transfer-config", kValue, kTiers},
-    {"config", kValue, kConfigFile},
-    {"data-parallel-rank", kValue, kBalancing},
-    {"data-parallel-start-rank", kValue, kBalancing},
-    {"data-parallel-size-local", kValue, kBalancing},
-    {"data-parallel-external-lb", kNothing, kBalancing},
-    {"data-parallel-multi-port-external-lb", kNothing, kBalancing},
-    {"data-parallel-hybrid-lb", kNothing, kBalancing},
-    {"kv-offloading-size", kValue, kTiers, "engine.kv_tiers.cpu_gib"},
-    {"kv-offloading-backend", kValue, kTiers, "engine.kv_tiers.connector"},
-    {"kv-cache-memory-bytes", kValue, kRefused, "engine.num_gpu_blocks",
-     "sets the memory of the KV cache", "none null"},
-    {"enable-lora", kNothing, kAdapters, "engine.max_loras"},
-    {"max-loras", kValue, kAdapters},
-    {"max-cpu-loras", kValue, kAdapters, "engine.max_cpu_loras"},
-    {"max-lora-rank", kValue, kAdapters, "engine.max_lora_rank"},
-    {"disable-hybrid-kv-cache-manager", kNothing, kOffSwitch, "engine.hybrid_kv_manager"},
-};
+/// The names as in the table.
+constexpr std::array<std::string_view, 13> kUses = {
+    "ignored",        "copied",       "count",  "switch",      "off switch",
+    "kv cache dtype", "quantization", "tiers",  "config file", "adapters",
+    "balancing",      "warned",       "refused"};
 
-/// SHORT=LONG, between blanks.
-constexpr std::string_view kShortForms =
-    "tp=tensor-parallel-size pp=pipeline-parallel-size dp=data-parallel-size "
-    "ep=enable-expert-parallel asc=api-server-count q=quantization sc=speculative-config "
-    "dcp=decode-context-parallel-size pcp=prefill-context-parallel-size dpn=data-parallel-rank "
-    "dpr=data-parallel-start-rank dpl=data-parallel-size-local dpa=data-parallel-address "
-    "dpp=data-parallel-rpc-port dpb=data-parallel-backend dpe=data-parallel-external-lb "
-    "dph=data-parallel-hybrid-lb n=nnodes r=node-rank cc=compilation-config ac=attention-config";
-
-/// Flags that change no key of a pool: why not, and what becomes of them.
-struct LeftAlone {
-  Fate fate;
-  std::string_view why;
-  std::string_view names;  ///< Between blanks: `SWITCH`, `VALUE=` and `LIST=*`.
-  FlagUse use = kIgnored;
-  std::string_view harmless = {};
-};
-
-/// Without these flags the answer would be another one.
-constexpr LeftAlone refused(std::string_view why, std::string_view names,
-                            std::string_view harmless = {}) {
-  return {kNotModelled, why, names, kRefused, harmless};
-}
-/// These change the answer a little.
-constexpr LeftAlone warned(std::string_view why, std::string_view names,
-                           std::string_view harmless = {}) {
-  return {kNotModelled, why, names, kWarned, harmless};
-}
-
-constexpr LeftAlone kLeftAlone[] = {
-    refused("starts a node without its front end", "headless"),
-    refused("computes in a format without a speed here", "dtype=", "auto half float16 bfloat16"),
-    refused("makes a step yield more than one token",
-            "speculative-config= spec-method= spec-model= spec-tokens=", "none null {} 0"),
-    refused("leaves weights in the host's memory", "cpu-offload-gb= offload-group-size=", "0"),
-    refused("spreads the KV of one request over GPUs", "decode-context-parallel-size=", "1"),
-    refused("spreads a prompt over GPUs", "prefill-context-parallel-size=", "1"),
-    refused("replaces the scheduler", "scheduler-cls=",
-            "none null vllm.v1.core.sched.scheduler.Scheduler "
-            "vllm.v1.core.sched.async_scheduler.AsyncScheduler"),
-    refused("serves something else than text",
-            "embedding-worker runner= task= convert=", "auto generate none"),
-    refused("runs no language model", "mm-encoder-only multimodal-encode-worker"),
-    warned("moves experts between GPUs to even out their load; here every expert has the same "
-           "load, and moving them takes no time",
-           "enable-eplb"),
-    warned("may add copies of experts, whose memory is left out", "eplb-config="),
-    warned("adds copies of experts, whose memory is left out", "num-redundant-experts=", "0"),
-    warned("splits both factors of adapters over the GPUs; one is split here",
-           "fully-sharded-loras"),
-    warned("sends tokens in groups; here each is sent when it is made", "stream-interval=", "1"),
-    warned("overlaps two half batches, whose gain is left out", "enable-dbo"),
-    warned("computes several prompts at once in engines before V1; left out",
-           "max-num-partial-prefills=", "1"),
-    warned("computes several tokens in one call of engines before V1; left out",
-           "num-scheduler-steps=", "1"),
-    warned("bounds a step apart from --max-num-batched-tokens; left out",
-           "max-num-scheduled-tokens=", "none null"),
-    warned("bounds the running requests apart from --max-num-seqs; left out",
-           "max-num-active-seqs=", "none null"),
-    warned("refuses requests above it; here they wait",
-           "max-num-queued-reqs= max-num-queued-tokens= engine-request-limit=", "none null"),
-    warned("raises the threshold while few requests are there; left out",
-           "long-prefill-token-threshold-adaptive"),
-    warned("keeps some blocks of windows and recurrent states only; here all are kept",
-           "prefix-cache-retention-interval=", "0"),
-    warned("sets formats of weights; those of the model are taken",
-           "quantization-config=", "none null {}"),
-    warned("chooses a connector of Dynamo's; left out", "connector=*", "none nixl"),
-    warned("cuts the context to the window; left out", "disable-sliding-window"),
-    warned("changes the model's config; the model is taken as it was published",
-           "hf-overrides=", "{} none null"),
-    warned("skips layers of a prompt; left out", "kv-sharing-fast-prefill"),
-    warned("changes several defaults; left out", "performance-mode=", "balanced"),
-    warned("says how much is compiled; steps cost what the latency model says",
-           "optimization-level=", "2 3"),
-    warned("matches prefixes in another unit than the block; left out",
-           "prefix-match-unit=", "none null"),
-    warned("moves the encoder elsewhere; here prompts are text",
-           "ec-transfer-config=", "none null"),
-    {kNoEffect, "it is about logs, metrics or profiles",
-     "aggregate-engine-logging cudagraph-metrics disable-log-requests disable-log-stats "
-     "disable-tqdm disable-uvicorn-access-log enable-layerwise-nvtx-tracing enable-log-deltas "
-     "enable-log-outputs enable-log-requests enable-logging-iteration-details enable-mfu-metrics "
-     "enable-per-request-metrics enable-return-routed-experts enable-server-load-tracking "
-     "fail-on-environ-validation jit-monitor-verbose kv-cache-metrics log-error-stack "
-     "use-tqdm-on-load custom-histogram-buckets= logging-config= per-request-spec-decode-metrics= "
-     "collect-detailed-traces= disable-access-log-for-endpoints= fingerprint-mode= "
-     "fingerprint-value= jit-monitor-mode= kv-cache-metrics-sample= log-config-file= max-log-len= "
-     "otlp-traces-endpoint= profiler-config= show-hidden-metrics-for-version= uvicorn-log-level="},
-    {kNoEffect, "it is about the front end that answers over HTTP",
-     "allow-credentials enable-scale-out disable-fastapi-docs disable-frontend-multiprocessing "
-     "enable-force-include-usage enable-offline-docs enable-prompt-tokens-details "
-     "enable-request-id-headers enable-ssl-refresh grpc numa-bind return-tokens-as-token-ids "
-     "tokens-only allowed-headers= allowed-methods= allowed-origins= grpc-port= "
-     "sse-keep-alive-interval= dp-supervisor-probe-failure-threshold= "
-     "dp-supervisor-probe-interval-s= dp-supervisor-probe-timeout-s= h11-max-header-count= "
-     "h11-max-incomplete-event-size= host= io-processor-plugin= port= renderer-num-workers= "
-     "response-role= root-path= shutdown-timeout= ssl-ca-certs= ssl-cert-reqs= ssl-certfile= "
-     "ssl-ciphers= ssl-keyfile= uds= api-key=* middleware=* numa-bind-cpus=* numa-bind-nodes=* "
-     "served-model-name=*"},
-    {kNoEffect, "it is about text, and requests are counted in tokens here",
-     "cohere-is-reasoning-model enable-trace-replay return-sampling-mask "
-     "disable-logprobs-during-spec-decoding enable-auto-tool-choice enable-prompt-embeds "
-     "enable-reasoning enable-tokenizer-info-endpoint exclude-tools-when-tool-choice-none "
-     "skip-tokenizer-init trust-request-chat-template anthropic-disabled-thinking-effort= "
-     "aux-output-config= cohere-format= reasoning-effort-map= tool-strict-level= "
-     "watermark-config= chat-template= chat-template-content-format= "
-     "default-chat-template-kwargs= guided-decoding-backend= logits-processor-pattern= "
-     "logprobs-mode= max-logprobs= override-pooler-config= pooler-config= reasoning-config= "
-     "reasoning-parser= reasoning-parser-plugin= structured-outputs-config= tokenizer= "
-     "tokenizer-mode= tokenizer-pool-extra-config= tokenizer-pool-size= tokenizer-pool-type= "
-     "tokenizer-revision= tool-call-parser= tool-parser-plugin= tool-server= logits-processors=*"},
-    {kNoEffect, "it is about how weights are found and loaded",
-     "allow-deprecated-quantization trust-remote-code max-lora-cls-labels= engram-config= "
-     "code-revision= config-format= download-dir= hf-config-path= hf-token= ignore-patterns= "
-     "load-format= max-parallel-loading-workers= model-class-overrides= model-impl= "
-     "model-loader-extra-config= pt-load-map-location= revision= safetensors-load-strategy= "
-     "safetensors-prefetch-block-size= safetensors-prefetch-num-threads= weight-transfer-config="},
-    {kNoEffect, "prompts are text here",
-     "enable-shm-tensor-arena mm-device-do-normalize trust-request-mm-kwargs "
-     "disable-chunked-mm-input disable-mm-preprocessor-cache enable-mm-embeds "
-     "enable-multimodal-encoder-data-parallel enable-tower-connector-lora interleave-mm-strings "
-     "language-model-only skip-mm-profiling ec-manager-config= mm-hasher-algorithm= "
-     "mm-processor-device= video-pruning-method= allowed-local-media-path= default-mm-loras= "
-     "diffusion-config= limit-mm-per-prompt= media-io-kwargs= mm-encoder-attn-backend= "
-     "mm-encoder-attn-dtype= mm-encoder-fp8-scale-path= mm-encoder-fp8-scale-save-margin= "
-     "mm-encoder-fp8-scale-save-path= mm-encoder-tp-mode= mm-ipc-gpu-memory-gb= "
-     "mm-processor-cache-gb= mm-processor-cache-type= mm-processor-kwargs= "
-     "mm-shm-cache-max-object-size-mb= mm-tensor-ipc= video-pruning-rate= allowed-media-domains=*"},
-    {kNoEffect, "it is about processes and their addresses",
-     "disable-nccl-for-dp-synchronization enable-fault-tolerance enable-nccl-comm-suspend "
-     "enable-sleep-mode ray-workers-use-nsight sleep-mode-offload-cudagraph device-ids= "
-     "dp-sync-interval= fault-tolerance-config= sleep-mode-backend= watchdog-config= "
-     "cpu-distributed-timeout-seconds= data-parallel-address= data-parallel-backend= "
-     "data-parallel-rpc-port= data-parallel-supervisor-port= device= "
-     "distributed-executor-backend= distributed-timeout-seconds= master-addr= master-port= "
-     "nnodes= node-rank= worker-cls= worker-extension-cls= sleep-preserve-parameter-names=*"},
-    {kNoEffect, "the pool's role says it",
-     "is-prefill-worker is-decode-worker disaggregation-mode="},
-    {kNoEffect, "it is about Dynamo's runtime around the engine",
-     "dyn-enable-structural-tag enable-multimodal enable-rl enable-local-indexer fpm-trace "
-     "gms-shadow-mode route-to-encoder multimodal-worker multimodal-decode-worker "
-     "multimodal-processor use-vllm-tokenizer tcp-tls-insecure namespace= endpoint= "
-     "kv-state-endpoint= discovery-backend= request-plane= event-plane= store-kv= "
-     "migration-limit= dyn-tool-call-parser= dyn-reasoning-parser= dyn-default-thinking-mode= "
-     "dyn-structural-tag-scope= dyn-structural-tag-schema= custom-jinja-template= dump-config-to= "
-     "sleep-mode-level= mm-prompt-template= embedding-transfer-mode= health-check-payload= "
-     "model-express-url= multimodal-embedding-cache-capacity-gb= endpoint-types=*"},
-    {kNoEffect, "the router hears of blocks as routing.kv_event_delay says", "kv-events-config="},
-    {kNoEffect, "answers have the length that is asked for",
-     "generation-config= override-generation-config= seed="},
-    {kNoEffect, "the engine simulated, V1, does not have it or recomputes instead",
-     "max-long-partial-prefills= prefix-caching-hash-algo= swap-space="},
-    {kNoEffect, "it counts where something is offloaded, which is refused",
-     "cpu-offload-params= offload-backend= offload-num-in-group= offload-params= "
-     "offload-prefetch-step="},
-    {kApproximated, "steps cost what the latency model says, whichever kernels run",
-     "calculate-kv-scales dcp-q-replicate disable-cascade-attn enable-batch-sharded-sampling "
-     "enable-hc-sp monokernel swa-bounded-replay use-replayssm disable-custom-all-reduce "
-     "enable-bf16x3-router-gemm enable-cumem-allocator enable-cutedsl-warmup "
-     "enable-ep-weight-filter enable-flash-late-interaction enable-flashinfer-autotune "
-     "use-fp64-gumbel kda-decode-backend= kda-prefill-backend= max-seq-len-to-capture= "
-     "sparse-indexer-topk-backend= additional-config= all2all-backend= attention-backend= "
-     "attention-config= compilation-config= cp-kv-cache-interleave-size= "
-     "dbo-decode-token-threshold= dbo-prefill-token-threshold= dcp-comm-backend= "
-     "dcp-kv-cache-interleave-size= expert-placement-strategy= gdn-prefill-backend= "
-     "ir-op-priority= kernel-config= linear-backend= max-cudagraph-capture-size= moe-backend= "
-     "override-attention-dtype= ubatch-size= cuda-graph-sizes=* cudagraph-capture-sizes=* "
-     "kv-cache-dtype-skip-layers=*"},
-    {kApproximated, "adapters cost what their slots and rank say",
-     "enable-lora-bias enable-mixed-moe-lora-format enable-moe-shared-loras "
-     "specialize-active-lora lora-dtype= lora-extra-vocab-size= lora-modules=* "
-     "lora-target-modules=*"},
-    {kApproximated, "recurrent state takes what the model's config says",
-     "enable-mamba-cache-stochastic-rounding enable-mamba-shared-prefix-checkpoint "
-     "mamba-ssu-algorithm= replayssm-buffer-len= mamba-backend= mamba-block-size= "
-     "mamba-cache-dtype= mamba-cache-mode= mamba-cache-philox-rounds= mamba-ssm-cache-dtype= "
-     "rope-scaling= rope-theta="},
-    {kApproximated, "experts are loaded evenly here, as a balanced placement makes them",
-     "enable-elastic-ep eplb-log-balancedness elastic-ep-max-dp-size= eplb-step-interval= "
-     "eplb-window-size="},
-};
-
-bool is_left_out(FlagUse use) { return use == kWarned || use == kRefused; }
-
-void add_names(const LeftAlone& group, std::vector<FlagRule>& rules) {
-  for (std::string_view names = group.names; !names.empty();) {
-    const std::string_view name = names.substr(0, names.find(' '));
-    rules.push_back({.name = name.substr(0, name.find('=')),
-                     .takes = name.ends_with("=*")  ? kValues
-                              : name.ends_with("=") ? kValue
-                                                    : kNothing,
-                     .use = group.use,
-                     .why = group.why,
-                     .harmless = group.harmless,
-                     .fate = group.fate});
-    names.remove_prefix(std::min(name.size() + 1, names.size()));
+/// A word of the table: `SWITCH`, `VALUE=` or `LIST=*`, behind `SHORT|` where it has a short form.
+FlagRule named_rule(std::string_view word) {
+  FlagRule rule;
+  if (const std::size_t bar = word.find('|'); bar != word.npos) {
+    rule.short_form = word.substr(0, bar);
+    word.remove_prefix(bar + 1);
   }
+  rule.name = word.substr(0, word.find('='));
+  rule.takes = word.ends_with("=*") ? kValues : word.ends_with("=") ? kValue : kNothing;
+  return rule;
 }
 
 }  // namespace
 
 const std::vector<FlagRule>& all_flags() {
+  static const DataTable kRows = data_table("tools/ingest/servers/vllm_serve_flags.csv");
   static const std::vector<FlagRule> kRules = [] {
-    std::vector<FlagRule> rules(std::begin(kMeaningful), std::end(kMeaningful));
-    for (FlagRule& rule : rules)
-      if (is_left_out(rule.use)) rule.fate = kNotModelled;
-    for (const LeftAlone& group : kLeftAlone) add_names(group, rules);
-    std::sort(rules.begin(), rules.end(),
-              [](const FlagRule& a, const FlagRule& b) { return a.name < b.name; });
+    std::vector<FlagRule> rules;
+    for (const std::vector<std::string>& row : kRows)
+      for (const std::string_view word : words_of(row.at(5))) {
+        FlagRule& rule = rules.emplace_back(named_rule(word));
+        const auto use = std::ranges::find(kUses, row[0]);
+        ROUTESIM_CHECK(use != kUses.end(), "the table of flags has an unknown use");
+        rule.use = static_cast<FlagUse>(use - kUses.begin());
+        rule.fate = fate_named(row[1]);
+        rule.why = row[2];
+        rule.key = row[3];
+        rule.harmless = row[4];
+      }
+    std::ranges::sort(rules, {}, &FlagRule::name);
     return rules;
   }();
   return kRules;
@@ -295,13 +74,10 @@ const FlagRule* exact(std::string_view name) {
   return at != rules.end() && at->name == name ? &*at : nullptr;
 }
 
-/// The flag that a short form stands for; empty for none.
-std::string_view long_name(std::string_view form) {
-  const std::string wanted = " " + std::string(form) + "=";
-  const std::size_t at = (" " + std::string(kShortForms)).find(wanted);
-  if (at == std::string::npos || form.find_first_of(" =") != std::string::npos) return {};
-  const std::string_view rest = kShortForms.substr(at + form.size() + 1);
-  return rest.substr(0, rest.find(' '));
+/// The flag that a short form stands for; null for none.
+const FlagRule* by_short_form(std::string_view form) {
+  const auto at = std::ranges::find(all_flags(), form, &FlagRule::short_form);
+  return at != all_flags().end() && !form.empty() ? &*at : nullptr;
 }
 
 std::string_view without_dashes(std::string_view flag) {
@@ -343,7 +119,7 @@ const std::vector<std::string>& all_names() {
 
 std::string suggestion(std::string_view name) {
   const std::string written = with_dashes(name);
-  if (!long_name(written).empty()) return "did you mean -" + written + "?";
+  if (by_short_form(written) != nullptr) return "did you mean -" + written + "?";
   const std::string close = nearest(written, all_names());
   if (!close.empty()) return "did you mean --" + close + "?";
   return "leave it out if nothing that is simulated depends on it";
@@ -528,8 +304,7 @@ const FlagRule* find_flag_key(std::string_view key, bool& negated) {
 const FlagRule* find_flag(std::string_view written, bool& negated) {
   negated = false;
   if (!written.starts_with("--") && written.size() > 1)
-    if (const std::string_view name = long_name(written.substr(1)); !name.empty())
-      return exact(name);
+    if (const FlagRule* rule = by_short_form(written.substr(1))) return rule;
   return find_flag_key(without_dashes(written), negated);
 }
 
@@ -547,7 +322,7 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
         member.key == "model-tag" || member.key == "model_tag" ? "model" : member.key;
     flag.rule = find_begun("--" + name, member.key_where, key_path, flag.off, diagnostics);
     if (flag.rule == nullptr) continue;
-    if (flag.rule->use == kConfigFile)
+    if (flag.rule->use == FlagUse::kConfigFile)
       diagnostics.error(member.key_where, key_path,
                         "names a second file, which vLLM does not read");
     flag.value.where = node.is_null() ? member.key_where : node.where();
@@ -562,6 +337,35 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
     if (is_switch && said) flag.off = flag.off == *said;
     if (is_switch || !flag.value.text.empty())
       flags[std::string(flag.rule->name)] = std::move(flag);
+  }
+}
+
+void note_variables(const ShellVariables& variables, bool with_lmcache, const std::string& key_path,
+                    Diagnostics& diagnostics) {
+  // Variables whose names begin so; the longest begin that fits a name counts. Names as in
+  // vllm/envs.py@v0.33.0 and v0.9, Dynamo's runtime of August 2026, llm-d-benchmark.
+  static const DataTable kRows = data_table("tools/ingest/servers/vllm_serve_variables.csv");
+  for (const auto& [name, word] : variables) {
+    const bool is_engines = name.starts_with("VLLM_") || name.starts_with("DYN_") ||
+                            name.starts_with("SGLANG_") || name.starts_with("LMCACHE_");
+    if (!is_engines || (with_lmcache && name.starts_with("LMCACHE_"))) continue;
+    Fate fate = Fate::kNotModelled;
+    std::string why = "no variable of this name is known here";
+    std::size_t longest = 0;
+    for (const std::vector<std::string>& row : kRows)
+      for (const std::string_view begin : words_of(row.at(2)))
+        if (begin.size() > longest && name.starts_with(begin)) {
+          fate = fate_named(row[0]);
+          why = row[1];
+          longest = begin.size();
+        }
+    if (fate == Fate::kNotModelled)
+      diagnostics.warning(word.where, key_path, printable(name) + " is not modelled: " + why);
+    diagnostics.key({.where = word.where,
+                     .format = kServeFormat,
+                     .path = key_path + "." + name,
+                     .fate = fate,
+                     .why = why});
   }
 }
 

@@ -33,7 +33,8 @@ enum class FlagUse {
 };
 
 struct FlagRule {
-  std::string_view name;  ///< Without dashes before it: `tensor-parallel-size`.
+  std::string_view name = {};        ///< Without dashes before it: `tensor-parallel-size`.
+  std::string_view short_form = {};  ///< `tp`; empty for none.
   FlagTakes takes = FlagTakes::kValue;
   FlagUse use = FlagUse::kIgnored;
   std::string_view key = {};       ///< Key path inside the pool.
@@ -66,7 +67,8 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
 void note_variables(const ShellVariables& variables, bool with_lmcache, const std::string& key_path,
                     Diagnostics& diagnostics);
 
-/// Every flag, sorted by name.
+/// Every flag, sorted by name: vllm_serve_flags.csv, with names and meanings as in
+/// vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, v0.9 to v0.33.
 const std::vector<FlagRule>& all_flags();
 
 /// The text with its ASCII letters in lower case.

@@ -12,6 +12,7 @@
 #include "tools/ingest/servers/vllm_serve_files.h"
 #include "tools/ingest/servers/vllm_serve_flags.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
 
@@ -22,15 +23,6 @@ namespace {
 using Ptr = ConfigNode::Ptr;
 using Member = ConfigNode::Member;
 using models::WeightDtype;
-
-bool has_word(std::string_view words, std::string_view word) {
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    if (words.substr(0, end) == word) return true;
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-  return false;
-}
 
 /// `16k` is 16000, `16K` 16384, `25.6k` 25600: vLLM's readable whole numbers. Other text is left to
 /// the reader of the pool, which refuses what is no number.

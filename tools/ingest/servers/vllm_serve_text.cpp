@@ -7,6 +7,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/servers/vllm_serve_files.h"
+#include "tools/ingest/tree/data_table.h"
 
 namespace routesim::tools {
 
@@ -15,33 +16,20 @@ namespace {
 /// A program that serves a model, by the last parts of its words.
 struct ServerProgram {
   std::string_view words;
-  std::string_view engine = kVllmEngine;  ///< Or what takes its flags.
-  std::string_view image = {};            ///< The begin of the name of an image that starts it.
+  std::string_view engine;  ///< kVllmEngine where it takes vLLM's flags.
+  std::string_view image;   ///< The begin of the name of an image that starts it.
 };
 
-constexpr ServerProgram kServerPrograms[] = {
-    {"vllm serve"},
-    {"-m vllm.entrypoints.openai.api_server"},
-    {"-m vllm.entrypoints.api_server"},
-    {"-m vllm.entrypoints.grpc_server"},
-    {"-m vllm.entrypoints.cli.main serve"},
-    {"-m dynamo.vllm"},
-    {"-m sglang.launch_server", "SGLang", "sglang"},
-    {"sglang serve", "SGLang"},
-    {"-m dynamo.sglang", "SGLang"},
-    {"trtllm-serve", "TensorRT-LLM", "tensorrtllm"},
-    {"trtllm-llmapi-launch", "TensorRT-LLM"},
-    {"-m dynamo.trtllm", "TensorRT-LLM"},
-    {"tritonserver", "Triton", "tritonserver"},
-    {"text-generation-launcher", "Text Generation Inference", "text-generation-inference"},
-    {"ollama serve", "Ollama", "ollama"},
-    {"llama-server", "llama.cpp", "llama.cpp"},
-    {"lmdeploy serve", "LMDeploy", "lmdeploy"},
-    {"-m dynamo.mocker", "Dynamo's mocker"},
-    {"llm-d-inference-sim", "llm-d's inference simulator", "llm-d-inference-sim"},
-    {"lmcache server", "LMCache's server"},
-    {"lmcache_server", "LMCache's server", "lmcache"},
-};
+const std::vector<ServerProgram>& server_programs() {
+  static const DataTable kRows = data_table("tools/ingest/servers/server_programs.csv");
+  static const std::vector<ServerProgram> kPrograms = [] {
+    std::vector<ServerProgram> programs;
+    for (const std::vector<std::string>& row : kRows)
+      programs.push_back({row.at(0), row.at(1), row.at(2)});
+    return programs;
+  }();
+  return kPrograms;
+}
 
 /// Number of words at `begin` that are those of `program`; 0 when they are others.
 std::size_t length_of(const ServerProgram& program, const std::vector<ShellWord>& words,
@@ -60,7 +48,7 @@ std::size_t length_of(const ServerProgram& program, const std::vector<ShellWord>
 std::size_t after_serve(const std::vector<ShellWord>& words) {
   if (!words.empty() && words.front().text == "echo") return 0;
   for (std::size_t i = 0; i < words.size(); ++i)
-    for (const ServerProgram& program : kServerPrograms)
+    for (const ServerProgram& program : server_programs())
       if (const std::size_t n = length_of(program, words, i);
           n > 0 && program.engine == kVllmEngine)
         return i + n;
@@ -106,9 +94,9 @@ std::string not_simulated(std::string_view engine) {
 }
 
 std::string_view engine_in(const std::string& text, const std::string& image) {
-  for (const ServerProgram& program : kServerPrograms)
+  for (const ServerProgram& program : server_programs())
     if (text.find(program.words) != std::string::npos) return program.engine;
-  for (const ServerProgram& program : kServerPrograms)
+  for (const ServerProgram& program : server_programs())
     if (!program.image.empty() && last_part(image).starts_with(program.image))
       return program.engine;
   return {};

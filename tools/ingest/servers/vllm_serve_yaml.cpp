@@ -13,6 +13,7 @@
 #include "tools/ingest/servers/vllm_serve_files.h"
 #include "tools/ingest/servers/vllm_serve_flags.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
@@ -158,7 +159,7 @@ class Finder {
     Diagnostics found;
     std::vector<ServerStart> starts;
     if (root->is_map() || root->is_sequence()) starts = starts_in_tree(root, path_, found);
-    note_keys(*root, path_, server_file_keys(), nullptr, found);
+    note_keys(*root, path_, key_table("server files"), nullptr, found);
     append(diagnostics_, found);
     if (starts.empty() && !found.has_errors())
       return fail(root->where(), "holds no container that starts vLLM" + kinds_held(*root),

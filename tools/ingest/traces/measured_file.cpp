@@ -12,6 +12,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/tree/csv_splitter.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
 
@@ -33,23 +34,6 @@ constexpr std::array<Named, 4> kStatistics = {
 constexpr std::array<Named, 4> kBenchLatencies = {
     {{"ttft", "ttft"}, {"tpot", "tpot"}, {"itl", "itl"}, {"e2el", "request_latency"}}};
 
-constexpr std::string_view kNotCompared =
-    "measured numbers are compared by mean, median, p90 and p99 of latencies, and by throughput";
-
-constexpr KeyGroup kLifecycleGroups[] = {
-    {Fate::kNoEffect, kNotCompared, "", "**"},
-    {Fate::kUsed, "", "",
-     "interrupted successes.latency.*.mean successes.latency.*.median successes.latency.*.p90 "
-     "successes.latency.*.p99 successes.throughput.output_tokens_per_sec "
-     "successes.throughput.requests_per_sec"},
-};
-constexpr KeyGroup kBenchGroups[] = {
-    {Fate::kNoEffect, kNotCompared, "", "**"},
-    {Fate::kUsed, "", "",
-     "mean_ttft_ms median_ttft_ms p90_ttft_ms p99_ttft_ms mean_tpot_ms median_tpot_ms p90_tpot_ms "
-     "p99_tpot_ms mean_itl_ms median_itl_ms p90_itl_ms p99_itl_ms mean_e2el_ms median_e2el_ms "
-     "p90_e2el_ms p99_e2el_ms output_throughput request_throughput"},
-};
 /// The value at a path of keys, or null.
 const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> path) {
   const ConfigNode* node = &root;
@@ -186,11 +170,12 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
   }
   ResultReader reader(*root, policy, table, diagnostics);
   if (reader.is_vllm_bench()) {
-    note_keys(*root, {}, bench_result_keys(), nullptr, diagnostics);
+    note_keys(*root, {}, key_table("vllm bench result"), nullptr, diagnostics);
     return reader.vllm_bench(name);
   }
   const std::string stage = stage_of(name);
-  if (reader.is_lifecycle()) note_keys(*root, {}, lifecycle_result_keys(), nullptr, diagnostics);
+  if (reader.is_lifecycle())
+    note_keys(*root, {}, key_table("inference-perf report"), nullptr, diagnostics);
   if (reader.is_lifecycle() && !stage.empty()) return reader.lifecycle(stage, name);
   diagnostics.error(root->where(), "",
                     "is neither inference-perf's stage_<i>_lifecycle_metrics.json nor a result of "
@@ -214,19 +199,6 @@ std::vector<std::string> stage_files(const std::string& folder) {
 }
 
 }  // namespace
-
-const KeyTable& lifecycle_result_keys() {
-  static const GroupedTable kTable("inference-perf report",
-                                   "inference-perf, stage_<i>_lifecycle_metrics.json, v0.1 to v0.6",
-                                   kLifecycleGroups);
-  return kTable.table();
-}
-
-const KeyTable& bench_result_keys() {
-  static const GroupedTable kTable("vllm bench result", "vllm/benchmarks/serve.py, v0.6 to v0.26",
-                                   kBenchGroups);
-  return kTable.table();
-}
 
 MeasuredTable read_measured(const std::string& path, const std::string& policy,
                             const SourceLocation& where, const std::string& key,

@@ -9,10 +9,6 @@
 
 namespace routesim::tools {
 
-/// The keys of inference-perf's report of a stage, and of a result file of `vllm bench serve`.
-const KeyTable& lifecycle_result_keys();
-const KeyTable& bench_result_keys();
-
 /// Reads `path` by what it is:
 /// - a folder: its `stage_<i>_lifecycle_metrics.json` files, inference-perf's, as stages `<i>`;
 /// - `.json`: such a file, or the result file of `vllm bench serve` as stage `main`;

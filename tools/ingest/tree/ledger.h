@@ -32,10 +32,4 @@ std::string summary_text(std::span<const KeyUse> keys);
 /// One line per key: `file:line:col: fate: path (why)`.
 std::string keys_text(std::span<const KeyUse> keys);
 
-/// Keys of Helm values and Kubernetes objects around an EndpointPickerConfig.
-const KeyTable& router_values_keys();
-
-/// Keys around the containers that start vLLM. The flags inside are another format.
-const KeyTable& server_file_keys();
-
 }  // namespace routesim::tools
