@@ -1,30 +1,27 @@
 #include "tools/ingest/loads/guidellm_yaml.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
 #include "base/text.h"
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
 
 namespace {
-
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
 
 constexpr std::string_view kRoot = "workload.guidellm";
 
 /// GuideLLM takes each key with hyphens, too, and its own scenarios write them so.
 Ptr underscored(const Ptr& node, Diagnostics& diagnostics) {
   if (!node->is_map()) return node;
-  std::vector<Member> members = node->members();
+  Members members = node->members();
   std::set<std::string> keys;
   for (Member& member : members) {
-    std::replace(member.key.begin(), member.key.end(), '-', '_');
+    member.key = with_underscores(member.key);
     if (!keys.insert(member.key).second)
       diagnostics.error(member.key_where, std::string(kRoot) + "." + member.key,
                         "stands here twice, with a hyphen and with an underscore");
@@ -34,7 +31,7 @@ Ptr underscored(const Ptr& node, Diagnostics& diagnostics) {
 }
 
 Ptr list_of(const Ptr& value) {
-  return value->is_sequence() ? value : ConfigNode::make_sequence({value}, value->where());
+  return value->is_sequence() ? value : tree::list({value}, value->where());
 }
 
 /// The settings as they come together.
@@ -81,19 +78,16 @@ class Settings {
   }
 
  private:
-  Ptr make_map(std::vector<Member> members) const {
-    return ConfigNode::make_map(std::move(members), where_);
-  }
+  Ptr make_map(Members members) const { return ConfigNode::make_map(std::move(members), where_); }
 
   void fail(const Member& at, std::string what, std::string hint) {
     diagnostics_.error(at.key_where, std::string(kRoot) + "." + at.key, std::move(what),
                        std::move(hint));
   }
 
-  static void set(std::vector<Member>& members, Member member, const std::string& key) {
-    std::erase_if(members, [&](const Member& other) { return other.key == key; });
+  static void set(Members& members, Member member, const std::string& key) {
     member.key = key;
-    members.push_back(std::move(member));
+    put_member(members, std::move(member));
   }
 
   void read_member(const Member& member) {
@@ -108,10 +102,10 @@ class Settings {
     } else if (key == "constraints" && value.is_sequence()) {
       for (const Ptr& item : value.items()) read_constraint(*item);
     } else if (key == "max_seconds" || key == "max_requests") {
-      set(settings_, {key, member.key_where, list_of(member.value)}, key);
-    } else if (key == "data_loader" && value.is_map() && value.find("samples") != nullptr) {
+      put_member(settings_, {key, member.key_where, list_of(member.value)});
+    } else if (key == "data_loader" && value.find("samples") != nullptr) {
       set(settings_, *value.find("samples"), "samples");
-    } else if (key == "backend" && value.is_map() && value.find("request_format") != nullptr) {
+    } else if (key == "backend" && value.find("request_format") != nullptr) {
       read_format(*value.find("request_format"));
     } else if (key == "data_request_formatter" || key == "request_type") {
       read_format(member);
@@ -130,11 +124,8 @@ class Settings {
 
   void read_format(const Member& format) {
     const bool is_chat = format.value->text().find("chat") != std::string::npos;
-    set(settings_,
-        {"chat", format.key_where,
-         ConfigNode::make_scalar(is_chat ? "true" : "false", ConfigNode::Style::kPlain,
-                                 format.value->where())},
-        "chat");
+    put_member(settings_,
+               {"chat", format.key_where, tree::boolean(is_chat, format.value->where())});
   }
 
   void read_profile(const Member& member) {
@@ -144,18 +135,17 @@ class Settings {
       if (part.key == "warmup" || part.key == "cooldown") continue;
       const bool is_list = part.key == "streams" || part.key == "rate";
       const bool is_async = part.key == "kind" && part.value->text() == "async";
-      Ptr value = is_list ? list_of(part.value) : part.value;
-      if (is_async)
-        value = ConfigNode::make_scalar("constant", ConfigNode::Style::kPlain, value->where());
-      set(profile_, {part.key, part.key_where, value}, part.key);
+      put_member(profile_, {part.key, part.key_where,
+                            is_list    ? list_of(part.value)
+                            : is_async ? plain("constant", part.value->where())
+                                       : part.value});
     }
   }
 
   /// Up to 0.6 `rate` stood beside the profile's name, and meant what the profile needs.
   void place_rate(const Member& rate) {
-    const auto kind = std::find_if(profile_.begin(), profile_.end(),
-                                   [](const Member& m) { return m.key == "kind"; });
-    const std::string name = kind == profile_.end() ? "sweep" : kind->value->text();
+    const Member* const kind = find_member(profile_, "kind");
+    const std::string name = kind == nullptr ? "sweep" : kind->value->text();
     Member member = rate;
     if (name != "sweep") member.value = list_of(rate.value);
     set(profile_, std::move(member),
@@ -171,7 +161,7 @@ class Settings {
     if (data == nullptr || !data->is_map())
       return fail(member, "must be one data set of the kind synthetic_text",
                   "such as {prompt_tokens: 256, output_tokens: 128}");
-    std::vector<Member> members;
+    Members members;
     for (const Member& part : data->members()) {
       if (part.key != "kind" && part.key != "type")
         members.push_back(part);
@@ -179,44 +169,43 @@ class Settings {
         fail(part, "is not simulated (got " + printable(part.value->text()) + ")",
              "synthetic_text is; files are workload.trace or workload.vllm_bench");
     }
-    set(settings_, {"data", member.key_where, make_map(std::move(members))}, "data");
+    put_member(settings_, {"data", member.key_where, make_map(std::move(members))});
   }
 
   /// `prompt_tokens=256,output_tokens=128`; null for another text.
   static Ptr pairs(const ConfigNode& text) {
-    std::vector<Member> members;
+    Members members;
     for (std::string_view rest = text.text(); !rest.empty();) {
       const std::string_view pair = rest.substr(0, rest.find(','));
       rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
       const std::size_t equals = pair.find('=');
       if (equals == std::string_view::npos) return nullptr;
       members.push_back({std::string(trimmed(pair.substr(0, equals))), text.where(),
-                         ConfigNode::make_scalar(std::string(trimmed(pair.substr(equals + 1))),
-                                                 ConfigNode::Style::kUntyped, text.where())});
+                         untyped(std::string(trimmed(pair.substr(equals + 1))), text.where())});
     }
     return ConfigNode::make_map(std::move(members), text.where());
   }
 
   void read_constraint(const ConfigNode& item) {
-    const Member* kind = item.find("kind");
-    const std::string name = kind == nullptr ? "" : kind->value->text();
+    const ConfigNode* kind = item.child("kind");
+    const std::string name = text_at(item, {"kind"});
     const bool is_time = name == "max_duration";
     const Member* limit = item.find(is_time ? "seconds" : "count");
     if (kind == nullptr) {
       diagnostics_.error(item.where(), std::string(kRoot) + ".constraints", "needs a kind",
                          "max_duration or max_requests");
     } else if (!is_time && name != "max_requests") {
-      diagnostics_.warning(kind->value->where(), std::string(kRoot) + ".constraints",
+      diagnostics_.warning(kind->where(), std::string(kRoot) + ".constraints",
                            "is not simulated (got " + printable(name) + ")");
     } else if (limit != nullptr) {
       const std::string key = is_time ? "max_seconds" : "max_requests";
-      set(settings_, {key, limit->key_where, list_of(limit->value)}, key);
+      put_member(settings_, {key, limit->key_where, list_of(limit->value)});
     }
   }
 
   SourceLocation where_;
   Diagnostics& diagnostics_;
-  std::vector<Member> settings_, profile_;
+  Members settings_, profile_;
   std::optional<Member> rate_;
 };
 

@@ -10,13 +10,13 @@
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
 namespace {
 
-using Ptr = ConfigNode::Ptr;
 using Keys = std::vector<std::string>;
 namespace perf = workloads::inference_perf;
 
@@ -54,19 +54,16 @@ void find_matches(const ConfigNode& node, const Keys& pattern, Keys& prefix,
   }
 }
 
-const ConfigNode* node_at(const ConfigNode& root, const Keys& keys) {
+const ConfigNode* node_below(const ConfigNode& root, const Keys& keys) {
   const ConfigNode* node = &root;
-  for (const std::string& key : keys) {
-    const ConfigNode::Member* member = node->find(key);
-    if (member == nullptr) return nullptr;
-    node = member->value.get();
-  }
+  for (const std::string& key : keys)
+    if (node != nullptr) node = node->child(key);
   return node;
 }
 
 /// The tree without the member at `keys`; `removed` receives it.
 Ptr without(const Ptr& node, const Keys& keys, std::size_t depth, Ptr& removed) {
-  std::vector<ConfigNode::Member> members;
+  Members members;
   for (const ConfigNode::Member& member : node->members()) {
     if (member.key != keys[depth]) {
       members.push_back(member);
@@ -90,11 +87,11 @@ Keys target_of(const perf::KeyDrift& drift, const Keys& match) {
 
 Ptr move_key(const Ptr& root, const std::string& at, const Keys& from, const Keys& to,
              bool silently, Diagnostics& diagnostics) {
-  const ConfigNode& node = *node_at(*root, from);
+  const ConfigNode& node = *node_below(*root, from);
   const bool into_itself =
       to.size() > from.size() && std::equal(from.begin(), from.end(), to.begin());
   if (into_itself && !node.is_scalar()) return root;
-  if (!into_itself && !to.empty() && node_at(*root, to) != nullptr) {
+  if (!into_itself && !to.empty() && node_below(*root, to) != nullptr) {
     diagnostics.error(node.where(), join(from, at),
                       silently ? "is another name of " + join(to) + ", which is set too"
                                : "is an older name of " + join(to) + ", which is set too",
@@ -122,21 +119,16 @@ Ptr move_key(const Ptr& root, const std::string& at, const Keys& from, const Key
   return apply_assignment(changed, assignment, diagnostics);
 }
 
-Ptr plain(const std::string& text, const SourceLocation& where) {
-  return ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, where);
-}
-
 /// In early 2026 a distribution named its family `distribution`, not `type`, and had defaults of
 /// its own.
 Ptr complete_early_distribution(const Ptr& written) {
   const SourceLocation& where = written->where();
-  std::vector<ConfigNode::Member> members = written->members();
+  Members members = written->members();
   for (ConfigNode::Member& member : members)
     if (member.key == "distribution") member.key = "type";
-  const Ptr base = ConfigNode::make_map({{"min", where, plain("0", where)},
-                                         {"max", where, plain("4096", where)},
-                                         {"std_dev", where, plain("0", where)}},
-                                        where);
+  const Ptr base = tree::map(
+      {{"min", plain("0", where)}, {"max", plain("4096", where)}, {"std_dev", plain("0", where)}},
+      where);
   return merge_configs(base, ConfigNode::make_map(std::move(members), where));
 }
 
@@ -146,13 +138,12 @@ Ptr complete_distribution(const Ptr& written) {
     return complete_early_distribution(written);
   const workloads::Distribution defaults;
   const SourceLocation& where = written->where();
-  const Ptr base =
-      ConfigNode::make_map({{"type", where, plain(std::string(enum_name(defaults.type)), where)},
-                            {"min", where, plain(std::to_string(defaults.min), where)},
-                            {"max", where, plain(std::to_string(defaults.max), where)},
-                            {"mean", where, plain(number_text(defaults.mean), where)},
-                            {"std_dev", where, plain(number_text(defaults.std_dev), where)}},
-                           where);
+  const Ptr base = tree::map({{"type", plain(std::string(enum_name(defaults.type)), where)},
+                              {"min", tree::number(defaults.min, where)},
+                              {"max", tree::number(defaults.max, where)},
+                              {"mean", tree::number(defaults.mean, where)},
+                              {"std_dev", tree::number(defaults.std_dev, where)}},
+                             where);
   return merge_configs(base, written);
 }
 
@@ -161,15 +152,14 @@ Ptr complete_distribution(const Ptr& written) {
 Ptr refuse_early_server(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
   Ptr current = root;
   for (const Keys& early : {Keys{"server", "vllm"}, Keys{"vllm"}}) {
-    if (node_at(*current, early) == nullptr) continue;
+    if (node_below(*current, early) == nullptr) continue;
     Ptr removed;
     current = without(current, early, 0, removed);
     diagnostics.error(removed->where(), join(early, at),
                       "is how inference-perf named the server before its first release",
                       "write server: {type: vllm, model_name: ..., base_url: ...} and "
                       "api: {type: completion or chat, streaming: true or false}");
-    const ConfigNode* api = node_at(*current, {"api"});
-    if (api != nullptr && api->is_scalar()) current = without(current, {"api"}, 0, removed);
+    if (scalar_at(*current, {"api"}) != nullptr) current = without(current, {"api"}, 0, removed);
   }
   return current;
 }
@@ -177,16 +167,10 @@ Ptr refuse_early_server(const Ptr& root, const std::string& at, Diagnostics& dia
 /// The tree without its nulls. The tool writes one for every setting left alone into the
 /// `config.yaml` beside its reports, and reads it as not written.
 Ptr without_nulls(const Ptr& node) {
-  if (node->is_sequence()) {
-    std::vector<Ptr> items = node->items();
-    for (Ptr& item : items) item = without_nulls(item);
-    return ConfigNode::make_sequence(std::move(items), node->where());
-  }
-  if (!node->is_map()) return node;
-  std::vector<ConfigNode::Member> members;
-  for (const ConfigNode::Member& member : node->members())
-    if (!member.value->is_null())
-      members.push_back({member.key, member.key_where, without_nulls(member.value)});
+  const Ptr changed = with_children(node, without_nulls);
+  if (!node->is_map()) return changed;
+  Members members = changed->members();
+  std::erase_if(members, [](const ConfigNode::Member& m) { return m.value->is_null(); });
   return ConfigNode::make_map(std::move(members), node->where());
 }
 
@@ -198,7 +182,7 @@ Ptr without_unknown_server_keys(const Ptr& root, const std::string& at, Diagnost
   const auto known = std::find_if(all.members.begin(), all.members.end(),
                                   [](const FieldDescription& f) { return f.name == "server"; });
   return change_member(root, "server", [&](const Ptr& written) {
-    std::vector<ConfigNode::Member> members;
+    Members members;
     for (const ConfigNode::Member& member : written->members()) {
       if (std::any_of(known->members.begin(), known->members.end(),
                       [&](const FieldDescription& field) { return field.name == member.key; }))
@@ -216,12 +200,11 @@ Ptr complete_lengths(const Ptr& node, std::string_view key) {
   if (node->is_scalar() && workloads::is_length_key(key) &&
       plain_type(node->text()) == PlainType::kInteger) {
     const SourceLocation& where = node->where();
-    return ConfigNode::make_map({{"type", where, plain("fixed", where)}, {"mean", where, node}},
-                                where);
+    return tree::map({{"type", plain("fixed", where)}, {"mean", node}}, where);
   }
   if (!node->is_map()) return node;
   if (workloads::is_length_key(key)) return complete_distribution(node);
-  std::vector<ConfigNode::Member> members;
+  Members members;
   for (const ConfigNode::Member& member : node->members())
     members.push_back({member.key, member.key_where, complete_lengths(member.value, member.key)});
   return ConfigNode::make_map(std::move(members), node->where());
@@ -247,14 +230,14 @@ Ptr normalize(const Ptr& root, const std::string& at, Diagnostics& diagnostics) 
 /// Whether a member of `workload.groups` is a length whose type is fixed, written or by default.
 bool stays_fixed(const ConfigNode::Member& member) {
   if (!workloads::is_length_key(member.key) || !member.value->is_map()) return false;
-  const ConfigNode::Member* const type = member.value->find("type");
+  const ConfigNode* const type = member.value->child("type");
   if (type == nullptr) return member.value->find("distribution") == nullptr;
-  return type->value->is_scalar() && type->value->text() == "fixed";
+  return type->text() == "fixed";
 }
 
 bool has_map(const ConfigNode& map, std::string_view key) {
-  const ConfigNode::Member* member = map.find(key);
-  return member != nullptr && member->value->is_map();
+  const ConfigNode* value = map.child(key);
+  return value != nullptr && value->is_map();
 }
 
 bool is_document(const ConfigNode& map) { return has_map(map, "load") && has_map(map, "data"); }
@@ -302,7 +285,7 @@ Ptr document_among_workloads(const ConfigNode& workloads, const std::string& pat
   std::string names;
   for (const ConfigNode::Member& member : workloads.members()) {
     if (!is_one(*member.value)) continue;
-    names += (names.empty() ? "" : ", ") + printable(member.key);
+    add_word(names, printable(member.key));
     if (found != nullptr) {
       diagnostics.error(member.key_where, path, "is a second workload in the file: " + names,
                         "give a file with one of them");
@@ -328,15 +311,13 @@ Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostic
     if (found != nullptr || several.has_errors()) return found;
   }
   // The values of the tool's own Helm chart hold the document; the rest is about the job.
-  const ConfigNode::Member* config = root->find("config");
-  return config != nullptr && config->value->is_map() ? config->value : root;
+  return has_map(*root, "config") ? root->find("config")->value : root;
 }
 
 Ptr workload_of_harness(const Ptr& root, std::string_view harness, const std::string& path,
                         Diagnostics& diagnostics) {
   if (!root->is_map() || !has_map(*root, "harness") || !has_map(*root, "workload")) return root;
-  const ConfigNode* name = root->find("harness")->value->child("name");
-  if (name == nullptr || name->text() != harness) return root;
+  if (text_at(*root, {"harness", "name"}) != harness) return root;
   const auto is_map = [](const ConfigNode& node) { return node.is_map(); };
   const Ptr found =
       document_among_workloads(*root->find("workload")->value, path, is_map, diagnostics);
@@ -349,7 +330,7 @@ Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }
 
 Ptr complete_group_lengths(const Ptr& groups, Diagnostics& diagnostics) {
   if (!groups->is_map()) return groups;
-  std::vector<ConfigNode::Member> members;
+  Members members;
   for (ConfigNode::Member member : groups->members()) {
     if (!stays_fixed(member)) {
       member.value = complete_lengths(member.value, member.key);

@@ -5,14 +5,13 @@
 #include "base/text.h"
 #include "tools/ingest/loads/vllm_bench_yaml.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/tree/shell_words.h"
 
 namespace routesim::tools {
 
 namespace {
-
-using Ptr = ConfigNode::Ptr;
 
 /// Index of the first word after the ones that start the tool; 0 when there are none.
 std::size_t after_bench(const ShellCommand& words) {
@@ -38,7 +37,7 @@ class FlagReader {
              Diagnostics& diagnostics)
       : words_(words), next_(next), key_path_(key_path), diagnostics_(diagnostics) {}
 
-  std::vector<ConfigNode::Member> read() {
+  Members read() {
     while (next_ < words_.size()) {
       const ShellWord& word = words_[next_++];
       if (is_flag(word))
@@ -79,20 +78,16 @@ class FlagReader {
   static Ptr node_of(const std::vector<ShellWord>& values, const SourceLocation& where) {
     if (values.empty()) return ConfigNode::make_null(where);
     std::vector<Ptr> nodes;
-    for (const ShellWord& value : values)
-      nodes.push_back(
-          ConfigNode::make_scalar(value.text, ConfigNode::Style::kUntyped, value.where));
+    for (const ShellWord& value : values) nodes.push_back(untyped(value.text, value.where));
     return nodes.size() == 1 ? nodes.front()
                              : ConfigNode::make_sequence(std::move(nodes), values.front().where);
   }
 
   /// The last of two flags counts.
-  static void set(std::vector<ConfigNode::Member>& flags, ConfigNode::Member flag) {
-    const auto plain = [](std::string key) {
-      std::replace(key.begin(), key.end(), '-', '_');
-      return key;
-    };
-    std::erase_if(flags, [&](const auto& other) { return plain(other.key) == plain(flag.key); });
+  static void set(Members& flags, ConfigNode::Member flag) {
+    std::erase_if(flags, [&](const auto& other) {
+      return with_underscores(other.key) == with_underscores(flag.key);
+    });
     flags.push_back(std::move(flag));
   }
 
@@ -104,7 +99,7 @@ class FlagReader {
     }
     const Ptr file = read_config_file(resolve_path(values[0].text, values[0].where), diagnostics_);
     if (file == nullptr || !file->is_map()) return;
-    std::vector<ConfigNode::Member> all = file->members();
+    Members all = file->members();
     for (ConfigNode::Member& flag : flags_) set(all, std::move(flag));
     flags_ = std::move(all);
   }
@@ -113,7 +108,7 @@ class FlagReader {
   std::size_t next_;
   const std::string& key_path_;
   Diagnostics& diagnostics_;
-  std::vector<ConfigNode::Member> flags_;
+  Members flags_;
 };
 
 /// A text of flags alone is one command, whatever its lines.
@@ -177,9 +172,7 @@ Ptr vllm_bench_command(const ConfigNode& scalar, const std::string& key_path,
   if (!is_file && is_vllm_bench_command(scalar))
     return flags_in_text(shell_text(scalar), places_in(scalar), scalar.where(), key_path,
                          diagnostics);
-  const auto ends = [&](std::string_view suffix) { return path.ends_with(suffix); };
-  if (!is_file || ends(".yaml") || ends(".yml") || ends(".json") || ends(".yaml.in"))
-    return nullptr;
+  if (!is_file || is_config_name(path)) return nullptr;
   std::string text;
   if (!read_text_file(path, scalar.where(), key_path, ConfigLimits{}.max_bytes, text, diagnostics))
     return ConfigNode::make_map({}, scalar.where());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <sstream>
 
 #include "base/diagnostic.h"
 #include "base/scalar_parse.h"
@@ -12,13 +11,12 @@
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
 namespace {
-
-using Ptr = ConfigNode::Ptr;
 
 struct Renaming {
   std::string_view flag;
@@ -36,21 +34,7 @@ constexpr std::array<std::string_view, 6> kDataSets = {
     "prefix_repetition", "random", "sharegpt", "sonnet", "custom", "timed_trace"};
 
 /// Flags that take no value on the command line.
-constexpr std::array<std::string_view, 2> kSwitches = {"ignore_eos", "disable_shuffle"};
-
-template <class List>
-bool has(const List& list, std::string_view key) {
-  return std::find(list.begin(), list.end(), key) != list.end();
-}
-
-Ptr truth(bool value, const SourceLocation& where) {
-  return ConfigNode::make_scalar(value ? "true" : "false", ConfigNode::Style::kPlain, where);
-}
-
-std::string with_underscores(std::string key) {
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
-}
+constexpr std::string_view kSwitches = "ignore_eos disable_shuffle";
 
 /// A switch that is on, as the tool's files write it: without a value, or `none`.
 bool is_bare(const ConfigNode& value) {
@@ -63,7 +47,7 @@ Ptr range_ratio(const Ptr& value, Diagnostics& diagnostics) {
   if (value->is_scalar() && value->text().starts_with("{"))
     map = parse_embedded(*value, diagnostics);
   if (map == nullptr || !map->is_map()) return nullptr;
-  std::vector<ConfigNode::Member> members;
+  Members members;
   for (ConfigNode::Member member : map->members()) {
     if (member.key == "input" || member.key == "output") member.key += "_range_ratio";
     members.push_back(std::move(member));
@@ -76,13 +60,12 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
   out.key = with_underscores(flag.key);
   const bool bare = is_bare(*flag.value);
   const SourceLocation& where = bare ? flag.key_where : flag.value->where();
-  if (bare && has(kSwitches, out.key)) out.value = truth(true, where);
-  if (out.key == "request_rate" && flag.value->is_scalar() && flag.value->text() == "inf")
-    out.value = ConfigNode::make_scalar(".inf", ConfigNode::Style::kPlain, where);
+  if (bare && has_word(kSwitches, out.key)) out.value = tree::boolean(true, where);
+  if (out.key == "request_rate" && flag.value->text() == "inf") out.value = plain(".inf", where);
   if (out.key == "backend" || out.key == "endpoint_type") {
-    const bool is_chat = flag.value->is_scalar() && flag.value->text() == "openai-chat";
+    const bool is_chat = flag.value->text() == "openai-chat";
     out.key = is_chat ? "chat" : "endpoint";
-    if (is_chat) out.value = truth(true, where);
+    if (is_chat) out.value = tree::boolean(true, where);
   }
   if (out.key == "lora_modules" && flag.value->is_scalar())
     out.value = ConfigNode::make_sequence({flag.value}, where);
@@ -93,11 +76,11 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
     }
   }
   for (const Renaming& r : kRenamings) {
-    const bool off = flag.value->is_scalar() && flag.value->text() == "false";
     if (out.key != r.flag) continue;
+    const bool off = flag.value->text() == "false";
     out.key = std::string(r.data_set);
     out.value = ConfigNode::make_map(
-        {{std::string(r.key), flag.key_where, truth(r.value != off, where)}}, where);
+        {{std::string(r.key), flag.key_where, tree::boolean(r.value != off, where)}}, where);
     return out;
   }
   for (const std::string_view data : kDataSets) {
@@ -142,8 +125,7 @@ void note_ready_check(ConfigNode::Member& flag, Diagnostics& diagnostics) {
     diagnostics.error(flag.value->where(), "workload.vllm_bench." + flag.key, seconds.message,
                       seconds.hint);
   flag.key = "initial_test_request";
-  flag.value = ConfigNode::make_scalar(seconds.value.value_or(0) > 0 ? "true" : "false",
-                                       ConfigNode::Style::kPlain, flag.value->where());
+  flag.value = tree::boolean(seconds.value.value_or(0) > 0, flag.value->where());
 }
 
 /// Refuses a flag in both spellings. One from the command line replaces that of the file.
@@ -178,12 +160,11 @@ Ptr vllm_bench_goodput(const ConfigNode& flags) {
     std::vector<Ptr> goals;
     const auto add = [&](const std::string& text, const SourceLocation& where) {
       const bool has_unit = !text.empty() && text.back() == 's';
-      goals.push_back(ConfigNode::make_scalar(has_unit ? text : text + "ms",
-                                              ConfigNode::Style::kQuoted, where));
+      goals.push_back(tree::text(has_unit ? text : text + "ms", where));
     };
     for (const Ptr& item : flag.value->items()) add(item->text(), item->where());
-    std::istringstream words(flag.value->text());
-    for (std::string word; words >> word;) add(word, flag.value->where());
+    for (const std::string_view word : words_of(flag.value->text()))
+      add(std::string(word), flag.value->where());
     return ConfigNode::make_sequence(std::move(goals), flag.value->where());
   }
   return nullptr;
@@ -193,7 +174,7 @@ Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
   if (!flags->is_map()) return flags;
   check_spelled_once(*flags, diagnostics);
   const bool states_test_request = has_flag(*flags, "initial_test_request");
-  std::vector<ConfigNode::Member> members;
+  Members members;
   for (const ConfigNode::Member& flag : flags->members()) {
     note_fate(flag, diagnostics);
     if (is_unsimulated(flag, diagnostics) || is_own_business_of_vllm_bench(flag.key)) continue;
@@ -203,9 +184,8 @@ Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
       note_ready_check(member, diagnostics);
       if (states_test_request) continue;
     }
-    const auto same = std::find_if(members.begin(), members.end(),
-                                   [&](const auto& other) { return other.key == member.key; });
-    if (same == members.end())
+    ConfigNode::Member* const same = find_member(members, member.key);
+    if (same == nullptr)
       members.push_back(std::move(member));
     else
       same->value = merge_configs(same->value, member.value);

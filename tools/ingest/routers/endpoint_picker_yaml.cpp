@@ -1,6 +1,5 @@
 #include "tools/ingest/routers/endpoint_picker_yaml.h"
 
-#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
@@ -24,9 +24,7 @@ using policies::LocatedDocument;
 
 /// Words that YAML 1.1 readers, Go's among them, take for booleans.
 bool is_yaml_1_1_bool(const std::string& text) {
-  constexpr std::array<std::string_view, 12> kWords = {"yes", "Yes", "YES", "no",  "No",  "NO",
-                                                       "on",  "On",  "ON",  "off", "Off", "OFF"};
-  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
+  return has_word("yes Yes YES no No NO on On ON off Off OFF", text);
 }
 
 /// Reports values that the router's YAML reader, which is Go's, takes differently.
@@ -81,9 +79,7 @@ void add_below(const std::string& path, const Diagnostics& found, Diagnostics& d
 }
 
 bool is_picker_document(const ConfigNode& map) {
-  const ConfigNode::Member* kind = map.find("kind");
-  return kind != nullptr && kind->value->is_scalar() &&
-         kind->value->text() == "EndpointPickerConfig";
+  return text_at(map, {"kind"}) == "EndpointPickerConfig";
 }
 
 bool may_hold_picker_document(const std::string& text) {
@@ -114,11 +110,9 @@ ConfigNode::Ptr find_document(const ConfigNode::Ptr& root, const std::string& pa
 }
 
 /// The router of one stack of llm-d-benchmark (config/scenarios/**), or null.
-const ConfigNode::Ptr* stack_router(const ConfigNode& stack) {
-  if (const ConfigNode::Member* router = stack.find("router")) return &router->value;
-  const ConfigNode::Member* service = stack.find("modelservice");
-  const ConfigNode::Member* router = service == nullptr ? nullptr : service->value->find("router");
-  return router == nullptr ? nullptr : &router->value;
+ConfigNode::Ptr stack_router(const ConfigNode& stack) {
+  const ConfigNode::Ptr router = value_at(stack, {"router"});
+  return router != nullptr ? router : value_at(stack, {"modelservice", "router"});
 }
 
 /// The values of the router inside a scenario file of llm-d-benchmark, as its chart would get them;
@@ -127,20 +121,20 @@ ConfigNode::Ptr unwrap_benchmark(const ConfigNode::Ptr& root, const std::string&
                                  Diagnostics& diagnostics) {
   const ConfigNode::Member* stacks = root->find("scenario");
   if (stacks == nullptr || !stacks->value->is_sequence()) return root;
-  const ConfigNode::Ptr* router = nullptr;
+  ConfigNode::Ptr router;
   for (const ConfigNode::Ptr& stack : stacks->value->items()) {
-    const ConfigNode::Ptr* own = stack->is_map() ? stack_router(*stack) : nullptr;
+    const ConfigNode::Ptr own = stack_router(*stack);
     if (own != nullptr && router != nullptr) {
-      diagnostics.error((*own)->where(), path, "is the router of a second stack in the file",
+      diagnostics.error(own->where(), path, "is the router of a second stack in the file",
                         "give the EndpointPickerConfig of one of them");
       return nullptr;
     }
     if (own != nullptr) router = own;
   }
-  const ConfigNode::Member* shared = root->find("shared");
-  if (router == nullptr && shared != nullptr) router = stack_router(*shared->value);
+  const ConfigNode* shared = root->child("shared");
+  if (router == nullptr && shared != nullptr) router = stack_router(*shared);
   if (router == nullptr) return root;
-  return ConfigNode::make_map({{"router", (*router)->where(), *router}}, root->where());
+  return ConfigNode::make_map({{"router", router->where(), router}}, root->where());
 }
 
 /// A variable of the shell that stands in a text, such as `${NAME}`; empty when there is none.
@@ -152,8 +146,7 @@ std::string variable_in(const std::string& text) {
 
 void find_variables(const ConfigNode& node, std::vector<const ConfigNode*>& found) {
   if (node.is_scalar() && !variable_in(node.text()).empty()) found.push_back(&node);
-  for (const ConfigNode::Ptr& item : node.items()) find_variables(*item, found);
-  for (const ConfigNode::Member& member : node.members()) find_variables(*member.value, found);
+  for (const ConfigNode::Ptr& child : children_of(node)) find_variables(*child, found);
 }
 
 /// Tells of variables that nobody has filled in: an error where the value is wrong for it, else a
@@ -201,12 +194,9 @@ policies::RouterReplicas router_replicas(const policies::ChartValues& chart, Dia
   if (chart.replicas == nullptr) return replicas;
   replicas.where = chart.replicas->where();
   if (chart.replicas->is_null()) return replicas;
-  const std::string& text = chart.replicas->text();
-  const auto node = chart.replicas->is_scalar()
-                        ? ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, replicas.where)
-                        : nullptr;
-  const Parsed<std::int64_t> count =
-      parse_integer(node == nullptr ? *chart.replicas : *node, IntRange{0, 1'000'000});
+  const ConfigNode::Ptr number = plain(chart.replicas->text(), replicas.where);
+  const Parsed<std::int64_t> count = parse_integer(
+      chart.replicas->is_scalar() ? *number : *chart.replicas, IntRange{0, 1'000'000});
   if (count.value)
     replicas.count = *count.value;
   else
@@ -233,8 +223,7 @@ ConfigNode::Ptr predictor_environment(const ConfigNode& values, Diagnostics& dia
   if (predictor == nullptr) return ConfigNode::make_null({});
   for (const auto& [server, syncs] :
        {std::pair("trainingServer", false), std::pair("predictionServers", true)}) {
-    const ConfigNode* own = predictor->child(server);
-    const ConfigNode* config = own == nullptr ? nullptr : own->child("config");
+    const ConfigNode* config = node_at(*predictor, {server, "config"});
     if (config == nullptr) continue;
     // Both have a MODEL_TYPE and an OBJECTIVE_TYPE; only the one that trains decides by them.
     for (const ConfigNode::Member& m : config->members())

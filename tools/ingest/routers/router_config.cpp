@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,8 +13,10 @@
 #include "policies/balancers/balancers.h"
 #include "tools/ingest/routers/envoy_config.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/kubernetes_file.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/ingest/tree/shell_words.h"
 
@@ -22,76 +24,36 @@ namespace routesim::tools {
 
 namespace {
 
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
-
 constexpr const char* kPath = "routing.config";
 
 /// A router that is started by a command, and where its release may stand.
 struct Product {
-  std::string_view name;
   std::string_view section;      ///< Its balancers' names begin so, with hyphens.
   std::string_view policy_flag;  ///< Without dashes.
   std::string_view default_policy;
-  std::string_view variables = "";                ///< Its environment variables begin so.
-  std::array<std::string_view, 3> packages = {};  ///< On package registries.
-  std::array<std::string_view, 3> images = {};    ///< Last parts of image names.
+  std::string_view variables;  ///< Its environment variables begin so.
+  std::string_view packages;   ///< On package registries.
+  std::string_view images;     ///< Last parts of image names.
 };
 
-constexpr std::array<Product, 8> kProducts = {{
-    {"SMG",
-     "smg",
-     "policy",
-     "cache_aware",
-     "",
-     {"smg", "sglang-router"},
-     {"smg", "sgl-model-gateway", "sglang-router"}},
-    {"the vLLM router",
-     "vllm_router",
-     "policy",
-     "cache_aware",
-     "VLLM_ROUTER_",
-     {"vllm-router"},
-     {"vllm-router"}},
-    {"the vLLM production stack",
-     "production_stack",
-     "routing-logic",
-     "",
-     "",
-     {},
-     {"lmstack-router"}},
-    {"Dynamo",
-     "dynamo",
-     "router-mode",
-     "round-robin",
-     "DYN_",
-     {"ai-dynamo", "dynamo-kv-router"},
-     {"dynamo-frontend", "vllm-runtime", "sglang-runtime"}},
-    {"Mooncake's proxy", "mooncake", "", "proxy"},
-    {"AIBrix", "aibrix", "", "", "AIBRIX_", {"aibrix"}, {"gateway-plugins"}},
-    {"Ray", "ray", "", "", "", {"ray"}, {"ray", "ray-llm", "ray-ml"}},
-    {"Envoy", "envoy", "", "", "", {}, {"envoy"}},
-}};
+const std::vector<Product>& products() {
+  static const DataTable kRows = data_table("tools/ingest/routers/router_products.csv");
+  static const std::vector<Product> kProducts = [] {
+    std::vector<Product> products;
+    for (const auto& row : kRows)
+      products.push_back({row.at(0), row.at(1), row.at(2), row.at(3), row.at(4), row.at(5)});
+    return products;
+  }();
+  return kProducts;
+}
 
-/// Second names of flags and variables, `!` before a setting that they switch off.
-struct Alias {
-  std::string_view section, name, setting;
-};
-constexpr std::array<Alias, 13> kAliases = {{
-    {"smg", "cache_match_threshold", "cache_threshold"},
-    {"smg", "spill_abs_threshold", "balance_abs_threshold"},
-    {"smg", "spill_rel_threshold", "balance_rel_threshold"},
-    {"smg", "sticky_key_idle_secs", "max_idle"},
-    {"smg", "disable_load_monitoring", "!load_monitor"},
-    {"smg", "disable_worker_overload_protection", "!worker_overload_protection"},
-    {"vllm_router", "sll_session_expiration_in_s", "sll_session_expiration"},
-    {"dynamo", "router_decode_active_request_weight", "decode_active_request_weight"},
-    {"dynamo", "router_use_kv_events", "router_kv_events"},
-    {"dynamo", "use_kv_events", "router_kv_events"},
-    {"dynamo", "kv_overlap_score_weight", "router_kv_overlap_score_weight"},
-    {"dynamo", "overlap_score_weight", "router_kv_overlap_score_weight"},
-    {"dynamo", "router_load_aware", "load_aware"},
-}};
+/// Second names of flags and variables: a product's section, the name, and the setting, `!` before
+/// one that they switch off. Names without a setting are those of flags and variables whose meaning
+/// the scenario's pools have, or that change no decision.
+const DataTable& flag_names() {
+  static const DataTable kRows = data_table("tools/ingest/routers/router_flags.csv");
+  return kRows;
+}
 
 /// Dynamo's --load-aware (components/src/dynamo/common/configuration/groups/kv_router_args.py).
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLoadAware = {{
@@ -103,27 +65,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLoadAwar
 }};
 
 const Product& product(std::string_view section) {
-  return *std::find_if(kProducts.begin(), kProducts.end(),
-                       [&](const Product& p) { return p.section == section; });
+  return *std::ranges::find(products(), section, &Product::section);
 }
 
-Ptr scalar(std::string_view text, const SourceLocation& where) {
-  return ConfigNode::make_scalar(std::string(text), ConfigNode::Style::kUntyped, where);
-}
-
-/// Flags and variables whose meaning the scenario's pools have, or that change no decision.
-constexpr std::string_view kHarmless =
-    " host port http-port worker-urls prefill decode model-path model-name log-dir log-level log "
-    "log-stats log-stats-interval prometheus-host prometheus-port service-discovery "
-    "static-backends "
-    "static-models k8s-namespace k8s-label-selector pd-disaggregation prefiller-hosts "
-    "prefiller-ports prefiller-host prefiller-port prefiller-instance-ids prefiller-registration "
-    "decoder-hosts decoder-ports decoder-host decoder-port conductor-address modelname block-size "
-    "query-timeout-seconds http-host namespace namespace-prefix discovery-backend request-plane "
-    "event-plane system-port system-enabled kv-cache-block-size router-event-threads file-kv "
-    "logging-jsonl health-check-enabled ";
 bool is_harmless(const std::string& name) {
-  return kHarmless.find(" " + name + " ") != std::string_view::npos;
+  return std::ranges::any_of(
+      flag_names(), [&](const auto& row) { return row[2].empty() && has_word(row[1], name); });
 }
 
 bool has_flag(const ShellCommand& command, std::string_view flag) {
@@ -149,16 +96,6 @@ const Product* product_of(const ShellCommand& command) {
     if (program == "cache_aware_disagg_proxy.py") return &product("mooncake");
   }
   return nullptr;
-}
-
-std::string with_underscores(std::string_view flag) {
-  std::string text(flag);
-  std::replace(text.begin(), text.end(), '-', '_');
-  return text;
-}
-std::string with_hyphens(std::string text) {
-  std::replace(text.begin(), text.end(), '_', '-');
-  return text;
 }
 
 /// The keys of a section of `routing`; empty where no balancer has it.
@@ -192,9 +129,10 @@ std::vector<Flag> flags_of(const ShellCommand& command, std::string_view prefix)
     const std::size_t equals = word.text.find('=');
     const std::string name = word.text.substr(2, equals == std::string::npos ? equals : equals - 2);
     const bool has_value = i + 1 < command.size() && !command[i + 1].text.starts_with("--");
-    const Ptr value = equals != std::string::npos ? scalar(word.text.substr(equals + 1), word.where)
-                      : has_value ? scalar(command[i + 1].text, command[i + 1].where)
-                                  : scalar("true", word.where);
+    const Ptr value = equals != std::string::npos
+                          ? untyped(word.text.substr(equals + 1), word.where)
+                      : has_value ? untyped(command[i + 1].text, command[i + 1].where)
+                                  : untyped("true", word.where);
     if (name.starts_with(prefix))
       flags.push_back({name.substr(prefix.size()), word.where, value, "--" + name});
   }
@@ -208,57 +146,64 @@ std::vector<Flag> variables_of(const ShellCommand& command, const Product& produ
     const std::size_t n = assigned_name(word.text);
     if (word.text.starts_with("--") || product.variables.empty()) break;
     if (n == 0 || !word.text.starts_with(product.variables)) continue;
-    std::string name = word.text.substr(product.variables.size(), n - product.variables.size());
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
-      return c == '_' ? '-' : static_cast<char>(std::tolower(c));
-    });
-    flags.push_back(
-        {name, word.where, scalar(word.text.substr(n + 1), word.where), word.text.substr(0, n)});
+    const std::string name =
+        word.text.substr(product.variables.size(), n - product.variables.size());
+    flags.push_back({with_hyphens(lower_case(name)), word.where,
+                     untyped(word.text.substr(n + 1), word.where), word.text.substr(0, n)});
   }
   return flags;
 }
 
-/// Collects the keys of `routing`.
+/// Collects the keys of `routing` for the balancer of one product.
 class RouterKeys {
  public:
-  explicit RouterKeys(Diagnostics& diagnostics) : unread_(diagnostics) {}
+  RouterKeys(std::string_view section, Diagnostics& diagnostics)
+      : section_(section), diagnostics_(diagnostics), unread_(diagnostics) {}
 
-  void set(const std::string& key, const Ptr& value) {
-    members_.push_back({key, value->where(), value});
+  /// Takes the balancer by its product's name; false, with an error, when there is none.
+  bool choose(const std::string& policy, const SourceLocation& where) {
+    const std::string name = with_hyphens(std::string(section_) + "-" + policy);
+    std::string known;
+    for (const policies::BalancerRow& row : policies::kBalancers) {
+      if (row.section == section_) add_word(known, row.name);
+      if (row.name == name) balancer_ = plain(name, where);
+    }
+    if (balancer_ == nullptr)
+      diagnostics_.error(where, kPath,
+                         "names a policy that is not simulated (got " + printable(policy) + ")",
+                         "simulated: " + known);
+    return balancer_ != nullptr;
   }
   void unread(const std::string& key, const SourceLocation& where, Fate fate) {
     unread_.add(key, where, fate);
   }
-  Ptr map(const SourceLocation& where) { return ConfigNode::make_map(std::move(members_), where); }
+  /// The keys, those of the section at `where`.
+  Ptr map(const SourceLocation& where) {
+    Members members;
+    add_member(members, "balancer", balancer_);
+    if (!settings.empty())
+      members.push_back(
+          {std::string(section_), where, ConfigNode::make_map(std::move(settings), where)});
+    return ConfigNode::make_map(std::move(members), where);
+  }
+
+  Members settings;  ///< Those of the section; a later value takes the place of an earlier one.
 
  private:
+  std::string_view section_;
+  Diagnostics& diagnostics_;
   UnreadKeys unread_;
-  std::vector<Member> members_;
+  Ptr balancer_;
 };
-
-/// The balancer of a policy by its product's name, or an error.
-Ptr balancer_node(std::string_view section, const std::string& policy, const SourceLocation& where,
-                  Diagnostics& diagnostics) {
-  const std::string name = with_hyphens(std::string(section) + "-" + policy);
-  std::string known;
-  for (const policies::BalancerRow& row : policies::kBalancers) {
-    if (row.section == section) known += (known.empty() ? "" : ", ") + std::string(row.name);
-    if (row.name == name) return ConfigNode::make_scalar(name, ConfigNode::Style::kPlain, where);
-  }
-  diagnostics.error(where, kPath,
-                    "names a policy that is not simulated (got " + printable(policy) + ")",
-                    "simulated: " + known);
-  return nullptr;
-}
 
 /// The key of a section that a name sets, `!` before one that it switches off; "" where the section
 /// has none.
 std::string key_of(const Product& product, std::string name,
                    const std::vector<FieldDescription>& known) {
-  std::replace(name.begin(), name.end(), '-', '_');
+  name = with_underscores(std::move(name));
   if (has_key(known, name)) return name;
-  for (const Alias& alias : kAliases)
-    if (alias.section == product.section && alias.name == name) return std::string(alias.setting);
+  for (const auto& row : flag_names())
+    if (row[0] == product.section && row[1] == name) return row[2];
   for (const std::string_view unit : {"_secs", "_seconds"})
     if (name.ends_with(unit) && has_key(known, name.substr(0, name.size() - unit.size())))
       return name.substr(0, name.size() - unit.size());
@@ -280,9 +225,9 @@ std::string key_that_begins(const Product& product, const Flag& flag,
   };
   for (const FieldDescription& field : known)
     if (field.name != "release") add(field.name, field.name);  // No product has it as a flag.
-  add(with_underscores(product.policy_flag), std::string(product.policy_flag));
-  for (const Alias& alias : kAliases)
-    if (alias.section == product.section) add(std::string(alias.name), std::string(alias.setting));
+  add(with_underscores(std::string(product.policy_flag)), std::string(product.policy_flag));
+  for (const auto& row : flag_names())
+    if (row[0] == product.section) add(row[1], row[2]);
   if (names.find(',') == std::string::npos) return key;
   diagnostics.error(flag.where, kPath,
                     "is the beginning of several flags (got " + flag.written + ")", names);
@@ -291,12 +236,10 @@ std::string key_that_begins(const Product& product, const Flag& flag,
 
 /// Words that switch something on or off, as the products' readers of variables take them.
 Ptr as_boolean(const Ptr& value) {
-  std::string text = value->text();
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string text = lower_case(value->text());
   if (text == "1" || text == "yes" || text == "on") text = "true";
   if (text == "0" || text == "no" || text == "off") text = "false";
-  return scalar(text, value->where());
+  return untyped(text, value->where());
 }
 
 /// A command with the variables that it is started with, and the release that its file states.
@@ -307,9 +250,8 @@ struct Launch {
 
 /// The release of a product in `NAME==1.2`, `NAME[extra]==1.2` or an image `…/NAME:v1.2-tag`.
 std::string release_in(std::string_view word, const Product& product) {
-  const auto is_named = [](const auto& names, std::string name) {
-    std::replace(name.begin(), name.end(), '_', '-');
-    return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
+  const auto is_named = [](std::string_view names, std::string_view name) {
+    return has_word(names, with_hyphens(std::string(name)));
   };
   const auto digits = [](std::string_view version) {
     const std::size_t v = version.starts_with('v') ? 1 : 0;
@@ -317,36 +259,31 @@ std::string release_in(std::string_view word, const Product& product) {
   };
   if (const std::size_t at = word.find("=="); at != std::string_view::npos) {
     const std::string_view name = word.substr(0, std::min(at, word.find('[')));
-    return is_named(product.packages, std::string(name)) ? digits(word.substr(at + 2)) : "";
+    return is_named(product.packages, name) ? digits(word.substr(at + 2)) : "";
   }
   const std::string_view image = last_part(word);
   const std::size_t colon = image.find(':');
-  if (colon == std::string_view::npos ||
-      !is_named(product.images, std::string(image.substr(0, colon))))
+  if (colon == std::string_view::npos || !is_named(product.images, image.substr(0, colon)))
     return {};
   return digits(image.substr(colon + 1));
 }
 
+/// A release with a point in it; null for other text.
+Ptr release_node(std::string_view word, const Product& product, const SourceLocation& where) {
+  const std::string release = release_in(word, product);
+  return release.find('.') != std::string::npos ? untyped(release, where) : nullptr;
+}
+
 /// The first release of a product below a node.
 Ptr find_release_below(const ConfigNode& node, const Product& product) {
-  if (node.is_scalar()) {
-    std::istringstream words(node.text());
-    for (std::string word; words >> word;)
-      if (const std::string release = release_in(word, product);
-          release.find('.') != std::string::npos)
-        return scalar(release, node.where());
-    return nullptr;
-  }
-  const ConfigNode* image = node.child("repository");
-  const ConfigNode* tag = node.child("tag");
-  if (image != nullptr && tag != nullptr && image->is_scalar() && tag->is_scalar())
-    if (const std::string release = release_in(image->text() + ":" + tag->text(), product);
-        release.find('.') != std::string::npos)
-      return scalar(release, tag->where());
-  for (const Ptr& item : node.is_sequence() ? node.items() : std::vector<Ptr>())
-    if (Ptr found = find_release_below(*item, product)) return found;
-  for (const Member& m : node.is_map() ? node.members() : std::vector<Member>())
-    if (Ptr found = find_release_below(*m.value, product)) return found;
+  for (const std::string_view word : words_of(node.text()))
+    if (Ptr release = release_node(word, product, node.where())) return release;
+  const Ptr image = scalar_at(node, {"repository"}), tag = scalar_at(node, {"tag"});
+  if (image != nullptr && tag != nullptr)
+    if (Ptr release = release_node(image->text() + ":" + tag->text(), product, tag->where()))
+      return release;
+  for (const Ptr& child : children_of(node))
+    if (Ptr found = find_release_below(*child, product)) return found;
   return nullptr;
 }
 
@@ -374,13 +311,6 @@ void warn_of_servers(const ShellCommand& command, Diagnostics& diagnostics) {
                       "the scenario's pools stand for them");
 }
 
-/// Settings by key; a later value takes the place of an earlier one.
-void set_member(std::vector<Member>& settings, const std::string& key, const SourceLocation& where,
-                Ptr value) {
-  std::erase_if(settings, [&key](const Member& m) { return m.key == key; });
-  settings.push_back({key, where, std::move(value)});
-}
-
 /// Launchers in Python, whose argparse takes the beginnings of flags.
 bool is_sglang_python(const ShellCommand& command) {
   return std::any_of(command.begin(), command.end(), [](const ShellWord& w) {
@@ -394,19 +324,17 @@ bool is_argparse(const ShellCommand& command, const Product& product) {
          starts(command, "python");
 }
 
-/// The settings that a program has before its flags are read, and the release that its file states.
-std::vector<Member> launch_defaults(const Launch& launch) {
+/// Sets what a program has before its flags are read, and the release that its file states.
+void set_launch_defaults(const Launch& launch, Members& settings) {
   const ShellCommand& command = launch.command;
   const SourceLocation& where = command.front().where;
-  std::vector<Member> settings;
   const bool is_python = is_sglang_python(command);
   // sglang-router ends at 0.3.2.
   if ((is_python && !starts(command, "smg.launch_router")) || starts(command, "sgl-model-gateway"))
-    set_member(settings, "release", where, scalar("0.3.2", where));
-  if (is_python) set_member(settings, "eviction_interval", where, scalar("60s", where));
+    put_member(settings, {"release", where, untyped("0.3.2", where)});
+  if (is_python) put_member(settings, {"eviction_interval", where, untyped("60s", where)});
   if (launch.release != nullptr)
-    set_member(settings, "release", launch.release->where(), launch.release);
-  return settings;
+    put_member(settings, {"release", launch.release->where(), launch.release});
 }
 
 /// A flag without a setting.
@@ -424,23 +352,22 @@ void warn_of_flag(const Flag& flag, const Product& product, RouterKeys& keys,
 }
 
 /// Puts the value of a flag under its key, `!` before one that it switches off.
-void set_flag(std::vector<Member>& settings, const std::string& key, const Flag& flag,
+void set_flag(Members& settings, const std::string& key, const Flag& flag,
               const std::vector<FieldDescription>& known) {
-  const auto at = std::find_if(known.begin(), known.end(),
-                               [&key](const FieldDescription& f) { return f.name == key; });
+  const auto at = std::ranges::find(known, key, &FieldDescription::name);
   if (key.starts_with('!'))
-    set_member(settings, key.substr(1), flag.where, scalar("false", flag.where));
+    put_member(settings, {key.substr(1), flag.where, untyped("false", flag.where)});
   else if (at->kind == FieldDescription::Kind::kBool)
-    set_member(settings, key, flag.where, as_boolean(flag.value));
+    put_member(settings, {key, flag.where, as_boolean(flag.value)});
   else if (flag.value->text() != "None")
-    set_member(settings, key, flag.where, flag.value);
+    put_member(settings, {key, flag.where, flag.value});
 }
 
 Ptr from_launch(const Launch& launch, const Product& product, Diagnostics& diagnostics) {
-  RouterKeys keys(diagnostics);
+  RouterKeys keys(product.section, diagnostics);
   const ShellCommand& command = launch.command;
   const std::vector<FieldDescription> known = section_fields(product.section);
-  std::vector<Member> settings = launch_defaults(launch);
+  set_launch_defaults(launch, keys.settings);
   std::string policy(product.default_policy);
   SourceLocation where = command.front().where;
   std::vector<Flag> flags = variables_of(command, product);
@@ -465,23 +392,19 @@ Ptr from_launch(const Launch& launch, const Product& product, Diagnostics& diagn
       policy = flag.value->text();
       where = flag.value->where();
     } else if (!by_load) {
-      set_flag(settings, key, flag, known);
+      set_flag(keys.settings, key, flag, known);
     } else if (as_boolean(flag.value)->text() == "true") {
       policy = "kv";
       for (const auto& [name, value] : kLoadAware)
-        set_member(settings, std::string(name), flag.where, scalar(value, flag.where));
+        put_member(keys.settings,
+                   {std::string(name), flag.where, untyped(std::string(value), flag.where)});
     }
   }
   if (policy.empty()) {
     diagnostics.error(where, kPath, "does not say --" + std::string(product.policy_flag));
     return nullptr;
   }
-  const Ptr balancer = balancer_node(product.section, policy, where, diagnostics);
-  if (balancer == nullptr) return nullptr;
-  keys.set("balancer", balancer);
-  if (!settings.empty())
-    keys.set(std::string(product.section), ConfigNode::make_map(std::move(settings), where));
-  return keys.map(where);
+  return keys.choose(policy, where) ? keys.map(where) : nullptr;
 }
 
 /// The variable with which AIBrix's gateway is started, and the header with which a client chooses
@@ -496,17 +419,14 @@ bool is_aibrix_name(std::string_view name) {
 
 /// Environment variables and headers of AIBrix in manifests and Helm values: a list of `name` and
 /// `value`, or a map.
-void find_aibrix_values(const ConfigNode& node, std::vector<Member>& out) {
-  if (node.is_sequence())
-    for (const Ptr& item : node.items()) find_aibrix_values(*item, out);
-  if (!node.is_map()) return;
+void find_aibrix_values(const ConfigNode& node, Members& out) {
   const Member* name = node.find("name");
-  const Member* value = node.find("value");
-  if (name != nullptr && value != nullptr && value->value->is_scalar() &&
-      is_aibrix_name(name->value->text())) {
-    out.push_back({name->value->text(), name->value->where(), value->value});
+  const Ptr value = scalar_at(node, {"value"});
+  if (name != nullptr && value != nullptr && is_aibrix_name(name->value->text())) {
+    out.push_back({name->value->text(), name->value->where(), value});
     return;
   }
+  for (const Ptr& item : node.items()) find_aibrix_values(*item, out);
   for (const Member& m : node.members())
     if (is_aibrix_name(m.key) && m.value->is_scalar())
       out.push_back(m);
@@ -515,54 +435,45 @@ void find_aibrix_values(const ConfigNode& node, std::vector<Member>& out) {
 }
 
 /// The same in a command or a script: `export NAME=VALUE`, `-H "routing-strategy: VALUE"`.
-void find_aibrix_values(const ShellCommand& command, std::vector<Member>& out) {
+void find_aibrix_values(const ShellCommand& command, Members& out) {
   for (const ShellWord& word : command) {
     const std::size_t end = word.text.find_first_of("=:");
     if (end == std::string::npos || !is_aibrix_name(word.text.substr(0, end))) continue;
     const std::string value(trimmed(std::string_view(word.text).substr(end + 1)));
-    out.push_back({word.text.substr(0, end), word.where,
-                   ConfigNode::make_scalar(value, ConfigNode::Style::kUntyped, word.where)});
+    out.push_back({word.text.substr(0, end), word.where, untyped(value, word.where)});
   }
 }
 
 /// Null, without an error, where nothing chooses AIBrix's algorithm. A header goes before the
 /// variable, as in the gateway.
-Ptr from_aibrix(const std::vector<Member>& values, const Ptr& release, Diagnostics& diagnostics) {
+Ptr from_aibrix(const Members& values, const Ptr& release, Diagnostics& diagnostics) {
   const Member* chosen = nullptr;
   for (const std::string_view key : {kAibrixHeader, kAibrixVariable})
     for (const Member& m : values)
       if (chosen == nullptr && m.key == key) chosen = &m;
   if (chosen == nullptr) return nullptr;
-  const Ptr balancer =
-      balancer_node("aibrix", chosen->value->text(), chosen->value->where(), diagnostics);
-  if (balancer == nullptr) return nullptr;
-  RouterKeys keys(diagnostics);
-  keys.set("balancer", balancer);
+  RouterKeys keys("aibrix", diagnostics);
+  if (!keys.choose(chosen->value->text(), chosen->value->where())) return nullptr;
   const std::vector<FieldDescription> known = section_fields("aibrix");
-  std::vector<Member> settings;
-  if (release != nullptr) settings.push_back({"release", release->where(), release});
+  add_member(keys.settings, "release", release);
   for (const Member& m : values) {
     if (!m.key.starts_with(kAibrixPrefix)) continue;
-    std::string key = m.key.substr(kAibrixPrefix.size());
-    std::transform(key.begin(), key.end(), key.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string key = lower_case(m.key.substr(kAibrixPrefix.size()));
     if (!has_key(known, key)) {
       keys.unread(m.key, m.key_where, Fate::kNotModelled);
       continue;
     }
     diagnostics.key(key_use(m.key_where, kRouterConfigFormat, m.key, Fate::kUsed, ""));
     // Kubernetes has variables in quotes.
-    settings.push_back({key, m.key_where, scalar(m.value->text(), m.value->where())});
+    keys.settings.push_back({key, m.key_where, untyped(m.value->text(), m.value->where())});
   }
-  if (!settings.empty())
-    keys.set("aibrix", ConfigNode::make_map(std::move(settings), chosen->key_where));
   return keys.map(chosen->key_where);
 }
 
 /// The routers that a script starts or sets up.
 struct Script {
   std::optional<Launch> launch;
-  std::vector<Member> aibrix;  ///< Its variables and headers before the launch.
+  Members aibrix;  ///< Its variables and headers before the launch.
   Ptr aibrix_release;
 };
 
@@ -571,13 +482,11 @@ struct Script {
 Script read_script(const std::string& text, const ShellPlaces& places, ShellVariables& variables,
                    Diagnostics& diagnostics) {
   Script script;
-  std::array<Ptr, kProducts.size()> releases;
+  std::map<std::string_view, Ptr> releases;  // By the section.
   for (ShellCommand& command : split_shell(text, places, variables, kPath, diagnostics)) {
     for (const ShellWord& word : command)
-      for (std::size_t p = 0; p < kProducts.size(); ++p)
-        if (const std::string said = release_in(word.text, kProducts[p]);
-            said.find('.') != std::string::npos)
-          releases[p] = scalar(said, word.where);
+      for (const Product& p : products())
+        if (const Ptr said = release_node(word.text, p, word.where)) releases[p.section] = said;
     if (script.launch) continue;
     const bool installs = starts(command, "install") || starts(command, "pull");
     if (product_of(command) != nullptr && !installs)
@@ -585,11 +494,8 @@ Script read_script(const std::string& text, const ShellPlaces& places, ShellVari
     else
       find_aibrix_values(command, script.aibrix);
   }
-  const auto release_of = [&](const Product& p) {
-    return releases[static_cast<std::size_t>(&p - kProducts.data())];
-  };
-  if (script.launch) script.launch->release = release_of(*product_of(script.launch->command));
-  script.aibrix_release = release_of(product("aibrix"));
+  if (script.launch) script.launch->release = releases[product_of(script.launch->command)->section];
+  script.aibrix_release = releases["aibrix"];
   return script;
 }
 
@@ -612,7 +518,7 @@ Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLo
   }
   for (const auto& [name, value] : variables)
     if (is_aibrix_name(name))
-      script.aibrix.push_back({name, value.where, scalar(value.text, value.where)});
+      script.aibrix.push_back({name, value.where, untyped(value.text, value.where)});
   if (Ptr routing = from_aibrix(script.aibrix, script.aibrix_release, diagnostics)) return routing;
   if (diagnostics.has_errors()) return nullptr;
   diagnostics.error(where, kPath, "starts no router that is simulated",
@@ -625,16 +531,14 @@ Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLo
 /// Adds the variables of `env` and `envs`: a list of `name` and `value`, or a map.
 void read_environment(const ConfigNode& node, ShellVariables& out) {
   for (const char* key : {"env", "envs"}) {
-    const ConfigNode* list = node.child(key);
-    if (list == nullptr) continue;
-    for (const Ptr& item : list->is_sequence() ? list->items() : std::vector<Ptr>()) {
-      const ConfigNode* name = item->child("name");
-      const ConfigNode* value = item->child("value");
-      if (name != nullptr && value != nullptr && name->is_scalar() && value->is_scalar())
+    for (const Ptr& item : items_at(node, {key})) {
+      const Ptr name = scalar_at(*item, {"name"}), value = scalar_at(*item, {"value"});
+      if (name != nullptr && value != nullptr)
         out[name->text()] = {.text = value->text(), .where = value->where()};
     }
-    for (const Member& m : list->is_map() ? list->members() : std::vector<Member>())
-      if (m.value->is_scalar()) out[m.key] = {.text = m.value->text(), .where = m.value->where()};
+    if (const ConfigNode* map = node.child(key))
+      for (const Member& m : map->members())
+        if (m.value->is_scalar()) out[m.key] = {.text = m.value->text(), .where = m.value->where()};
   }
 }
 
@@ -642,16 +546,13 @@ void read_environment(const ConfigNode& node, ShellVariables& out) {
 /// of the container and of what stands around it.
 void find_launches(const ConfigNode& node, ShellVariables variables, std::vector<Launch>& out,
                    Diagnostics& diagnostics) {
-  for (const Ptr& item : node.is_sequence() ? node.items() : std::vector<Ptr>())
-    find_launches(*item, variables, out, diagnostics);
+  for (const Ptr& item : node.items()) find_launches(*item, variables, out, diagnostics);
   if (!node.is_map()) return;
   read_environment(node, variables);
   const std::size_t before = out.size();
   ShellCommand command;
   for (const char* key : {"command", "args"}) {
-    const ConfigNode* words = node.child(key);
-    if (words == nullptr || !words->is_sequence()) continue;
-    for (const Ptr& word : words->items()) {
+    for (const Ptr& word : items_at(node, {key})) {
       if (!word->is_scalar()) continue;
       command.push_back({.text = word->text(), .where = word->where()});
       if (word->text().find_first_of(" \n") == std::string::npos || !out.empty()) continue;
@@ -665,8 +566,8 @@ void find_launches(const ConfigNode& node, ShellVariables variables, std::vector
       append(diagnostics, unsaid);
     }
   }
-  const ConfigNode* image = node.child("image");
-  if (product_of(command) == nullptr && image != nullptr && image->is_scalar())
+  const Ptr image = scalar_at(node, {"image"});
+  if (product_of(command) == nullptr && image != nullptr)
     command.insert(command.begin(), {.text = image->text(), .where = image->where()});
   if (out.size() == before && product_of(command) != nullptr) {
     put_variables_before(variables, command);
@@ -676,7 +577,7 @@ void find_launches(const ConfigNode& node, ShellVariables variables, std::vector
   // The operator starts a frontend that states no command.
   const ConfigNode* type =
       node.child("componentType") != nullptr ? node.child("componentType") : node.child("type");
-  if (out.size() == before && type != nullptr && type->is_scalar() && type->text() == "frontend") {
+  if (out.size() == before && type != nullptr && type->text() == "frontend") {
     ShellCommand frontend = {{.text = "dynamo.frontend", .where = type->where()}};
     for (const char* key : {"podTemplate", "extraPodSpec", "mainContainer"})
       if (const ConfigNode* below = first_with(node, {key}))
@@ -689,27 +590,19 @@ void find_launches(const ConfigNode& node, ShellVariables variables, std::vector
 
 /// Helm values of the production stack.
 Ptr from_stack_values(const ConfigNode& root, Diagnostics& diagnostics) {
-  const ConfigNode* spec = root.child("routerSpec");
-  const ConfigNode* logic = spec != nullptr ? spec->child("routingLogic") : nullptr;
+  const ConfigNode* logic = node_at(root, {"routerSpec", "routingLogic"});
   if (logic == nullptr) return nullptr;
-  RouterKeys keys(diagnostics);
-  const Ptr balancer =
-      balancer_node("production_stack", logic->text(), logic->where(), diagnostics);
-  if (balancer == nullptr) return nullptr;
-  keys.set("balancer", balancer);
-  std::vector<Member> settings;
-  if (const Ptr release = find_release_below(root, product("production_stack")))
-    settings.push_back({"release", release->where(), release});
-  if (const ConfigNode* key = spec->child("sessionKey"); key != nullptr && key->is_scalar())
-    settings.push_back({"session_key", key->where(),
-                        ConfigNode::make_scalar(key->text(), key->style(), key->where())});
-  for (const Member& m : spec->members())
+  const ConfigNode& spec = *root.child("routerSpec");
+  RouterKeys keys("production_stack", diagnostics);
+  if (!keys.choose(logic->text(), logic->where())) return nullptr;
+  add_member(keys.settings, "release", find_release_below(root, product("production_stack")));
+  if (const Ptr key = scalar_at(spec, {"sessionKey"}))
+    add_member(keys.settings, "session_key", copy_of(*key));
+  for (const Member& m : spec.members())
     if (m.key != "routingLogic" && m.key != "sessionKey")
       keys.unread("routerSpec." + m.key, m.key_where,
                   m.key == "extraArgs" ? Fate::kNotModelled : Fate::kNoEffect);
-  if (!settings.empty())
-    keys.set("production_stack", ConfigNode::make_map(std::move(settings), spec->where()));
-  return keys.map(spec->where());
+  return keys.map(spec.where());
 }
 
 /// The policy of a class of Ray's, by the last part of its path; the class itself where it has
@@ -738,21 +631,19 @@ Ptr from_ray(const ConfigNode& root, Diagnostics& diagnostics) {
                       "one balancer serves all pools: give the configuration of one deployment");
     return nullptr;
   }
-  RouterKeys keys(diagnostics);
+  RouterKeys keys("ray", diagnostics);
   const std::vector<FieldDescription> known = section_fields("ray");
-  std::vector<Member> settings;
-  if (const Ptr release = find_release_below(root, product("ray")))
-    settings.push_back({"release", release->where(), release});
+  add_member(keys.settings, "release", find_release_below(root, product("ray")));
   std::string policy = "power-of-two";
   SourceLocation where = root.where();
   const auto take = [&](const Member& m, Fate otherwise) {
     if (has_key(known, m.key))
-      settings.push_back(m);
+      keys.settings.push_back(m);
     else
       keys.unread(m.key, m.key_where, otherwise);
   };
   const auto members = [](const ConfigNode* map) {
-    return map != nullptr && map->is_map() ? map->members() : std::vector<Member>();
+    return map != nullptr ? map->members() : Members();
   };
   for (const Member& m : members(llm))
     if (m.key != "deployment_config") keys.unread(m.key, m.key_where, Fate::kNoEffect);
@@ -772,19 +663,15 @@ Ptr from_ray(const ConfigNode& root, Diagnostics& diagnostics) {
       take(m, Fate::kNoEffect);
     }
   }
-  const Ptr balancer = balancer_node("ray", policy, where, diagnostics);
-  if (balancer == nullptr) return nullptr;
-  keys.set("balancer", balancer);
-  if (!settings.empty()) keys.set("ray", ConfigNode::make_map(std::move(settings), where));
-  return keys.map(where);
+  return keys.choose(policy, where) ? keys.map(where) : nullptr;
 }
 
 /// The configuration of Mooncake's proxy: it names servers, and nothing that it decides by.
 Ptr from_mooncake(const ConfigNode& root, Diagnostics& diagnostics) {
   if (!root.is_map() || root.find("conductor") == nullptr || root.find("prefill") == nullptr)
     return nullptr;
-  RouterKeys keys(diagnostics);
-  keys.set("balancer", balancer_node("mooncake", "proxy", root.where(), diagnostics));
+  RouterKeys keys("mooncake", diagnostics);
+  (void)keys.choose("proxy", root.where());
   for (const Member& m : root.members()) keys.unread(m.key, m.key_where, Fate::kNoEffect);
   return keys.map(root.where());
 }
@@ -796,10 +683,9 @@ Ptr from_aibrix_profiles(const Ptr& root, Diagnostics& diagnostics) {
   };
   const bool is_list = root->is_sequence() && !root->items().empty();
   if (!is_profile(is_list ? root->items().front() : root)) return nullptr;
-  RouterKeys keys(diagnostics);
-  keys.set("balancer", balancer_node("aibrix", "slo", root->where(), diagnostics));
-  const Ptr list = is_list ? root : ConfigNode::make_sequence({root}, root->where());
-  keys.set("aibrix", ConfigNode::make_map({{"profiles", root->where(), list}}, root->where()));
+  RouterKeys keys("aibrix", diagnostics);
+  (void)keys.choose("slo", root->where());
+  add_member(keys.settings, "profiles", is_list ? root : tree::list({root}, root->where()));
   return keys.map(root->where());
 }
 
@@ -810,7 +696,7 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
   if (Ptr mooncake = from_mooncake(*root, diagnostics)) return mooncake;
   if (Ptr profiles = from_aibrix_profiles(root, diagnostics)) return profiles;
   if (diagnostics.has_errors()) return nullptr;
-  std::vector<Member> aibrix;
+  Members aibrix;
   find_aibrix_values(*root, aibrix);
   const Ptr release = find_release_below(*root, product("aibrix"));
   if (Ptr routing = from_aibrix(aibrix, release, diagnostics)) return routing;
@@ -831,10 +717,6 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
   return nullptr;
 }
 
-bool is_yaml(const std::string& path) {
-  return path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".json");
-}
-
 /// A path, a command, or a document in place.
 Ptr read(const Ptr& value, Diagnostics& diagnostics) {
   if (!value->is_scalar()) return from_tree(value, diagnostics);
@@ -843,7 +725,7 @@ Ptr read(const Ptr& value, Diagnostics& diagnostics) {
   if (!is_path)
     return from_text(shell_text(*value), places_in(*value), value->where(), diagnostics);
   const std::string path = resolve_path(text, value->where());
-  if (is_yaml(path)) {
+  if (is_config_name(path) && !path.ends_with(".in")) {
     const Ptr root = read_manifest_file(path, value->where(), kPath, diagnostics);
     return root != nullptr ? from_tree(root, diagnostics) : nullptr;
   }
@@ -858,10 +740,7 @@ Ptr read(const Ptr& value, Diagnostics& diagnostics) {
 Ptr with_router_config(const Ptr& root, Diagnostics& diagnostics) {
   return change_member(root, "routing", [&](const Ptr& routing) -> Ptr {
     if (!routing->is_map() || routing->find("config") == nullptr) return routing;
-    std::vector<Member> own;
-    for (const Member& m : routing->members())
-      if (m.key != "config") own.push_back(m);
-    const Ptr beside = ConfigNode::make_map(std::move(own), routing->where());
+    const Ptr beside = without_key(routing, "config");
     const Ptr said = read(routing->find("config")->value, diagnostics);
     return said != nullptr ? merge_configs(said, beside) : beside;
   });

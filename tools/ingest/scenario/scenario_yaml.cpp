@@ -20,22 +20,14 @@
 #include "tools/ingest/tree/config_merge.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
 namespace {
 
-using Ptr = ConfigNode::Ptr;
-
 constexpr std::string_view kVariantsKey = "variants";
-
-Ptr without_key(const Ptr& map, std::string_view key) {
-  std::vector<ConfigNode::Member> members;
-  for (const ConfigNode::Member& member : map->members())
-    if (member.key != key) members.push_back(member);
-  return ConfigNode::make_map(std::move(members), map->where());
-}
 
 /// `workload.inference_perf.` and a key of the load tool's document.
 bool reaches_into_load(const Assignment& assignment) {
@@ -69,9 +61,7 @@ Ptr load_reference(const ConfigNode& scalar, const Assignment& assignment,
   if (is_vllm_bench_command(scalar) && scalar.text().find("bench serve") != std::string::npos)
     return vllm_bench_command(scalar, "workload.vllm_bench", diagnostics);
   const std::string& text = scalar.text();
-  const auto ends = [&](std::string_view suffix) { return text.ends_with(suffix); };
-  const bool named = ends(".yaml") || ends(".yml") || ends(".json") || ends(".yaml.in");
-  if (!named || scalar.style() == ConfigNode::Style::kBlock) return nullptr;
+  if (!is_config_name(text) || scalar.style() == ConfigNode::Style::kBlock) return nullptr;
   const std::string path = resolve_path(text, scalar.where());
   if (!reaches_into_load(assignment)) return read_config_file(path, diagnostics);
   const Ptr root = read_manifest_file(path, scalar.where(), "workload.inference_perf", diagnostics);
@@ -147,7 +137,7 @@ std::vector<NamedNode> select(std::vector<NamedNode> all, const std::vector<std:
   std::string list;
   for (const NamedNode& variant : all) {
     names.push_back(variant.name);
-    list += (list.empty() ? "" : ", ") + printable(variant.name);
+    add_word(list, printable(variant.name));
   }
   for (const std::string& name : wanted)
     if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -171,11 +161,9 @@ Ptr document_root(const Document& document, const std::string& key_path, Diagnos
 /// An expectation written as bare text is a map with the key `that`.
 Ptr complete_expectations(const Ptr& list) {
   if (!list->is_sequence()) return list;
-  std::vector<Ptr> items = list->items();
-  for (Ptr& item : items)
-    if (item->is_scalar())
-      item = ConfigNode::make_map({{"that", item->where(), item}}, item->where());
-  return ConfigNode::make_sequence(std::move(items), list->where());
+  return with_children(list, [](const Ptr& item) {
+    return item->is_scalar() ? tree::map({{"that", item}}, item->where()) : item;
+  });
 }
 
 /// The map in the file that a scalar names, or the tool's part of a benchmark template there; an
@@ -207,10 +195,8 @@ Ptr with_load_files(const Ptr& root, Diagnostics& diagnostics) {
 
 /// The scenario with the goals of its load tool's flags, unless it states its own.
 Ptr with_goodput_flag(const Ptr& root) {
-  const ConfigNode::Member* workload = root->find("workload");
-  const ConfigNode::Member* flags =
-      workload != nullptr ? workload->value->find("vllm_bench") : nullptr;
-  const Ptr goals = flags != nullptr ? vllm_bench_goodput(*flags->value) : nullptr;
+  const ConfigNode* flags = node_at(*root, {"workload", "vllm_bench"});
+  const Ptr goals = flags != nullptr ? vllm_bench_goodput(*flags) : nullptr;
   if (goals == nullptr || root->find("goodput") != nullptr) return root;
   return merge_configs(root,
                        ConfigNode::make_map({{"goodput", goals->where(), goals}}, root->where()));

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "models/hf_config.h"
-#include "tools/ingest/servers/vllm_serve_flags.h"
 #include "tools/ingest/tree/data_table.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
@@ -107,18 +107,16 @@ void add_entries(const ConfigNode& root, std::string_view format, models::Catalo
   read_struct(root, file, found,
               {.path = {}, .provenance = &places, .ignored_keys = {}, .format = format});
   if (found.has_errors()) return;  // Checks of half-read entries would repeat the errors.
-  for (std::size_t i = 0; i < file.accelerators.size(); ++i) {
-    Diagnostics entry;
-    models::check_accelerator(file.accelerators[i], entry);
-    add_located(entry, element_path("accelerators", i), places, found);
-    catalogue.add(std::move(file.accelerators[i]));
-  }
-  for (std::size_t i = 0; i < file.models.size(); ++i) {
-    Diagnostics entry;
-    models::check_model(file.models[i], entry);
-    add_located(entry, element_path("models", i), places, found);
-    catalogue.add(std::move(file.models[i]));
-  }
+  const auto add = [&](auto& entries, const char* list, const auto& check) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      Diagnostics entry;
+      check(entries[i], entry);
+      add_located(entry, element_path(list, i), places, found);
+      catalogue.add(std::move(entries[i]));
+    }
+  };
+  add(file.accelerators, "accelerators", models::check_accelerator);
+  add(file.models, "models", models::check_model);
   for (std::size_t i = 0; i < file.curves.size(); ++i) {
     check_names(file.curves[i], element_path("curves", i), catalogue, places, found);
     catalogue.add(std::move(file.curves[i]));

@@ -14,6 +14,7 @@
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
@@ -21,8 +22,6 @@ namespace routesim::tools {
 namespace {
 
 namespace fs = std::filesystem;
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
 
 /// Files of one folder and its bases; a folder that refers to itself reads more.
 constexpr int kMostFiles = 1000;
@@ -34,31 +33,9 @@ constexpr std::array<std::string_view, 3> kFileNames = {"kustomization.yaml", "k
 
 using Object = KustomizeObject;
 
-std::string text_of(const ConfigNode& node, std::string_view key) {
-  const ConfigNode* child = node.child(key);
-  return child != nullptr ? child->text() : std::string();
-}
-
-std::string metadata_of(const ConfigNode& object, std::string_view key) {
-  const ConfigNode* metadata = object.child("metadata");
-  return metadata != nullptr ? text_of(*metadata, key) : std::string();
-}
-
-std::string name_of(const ConfigNode& object) { return metadata_of(object, "name"); }
-
 /// Objects without a namespace are in `default`.
 std::string namespace_or_default(const std::string& name) {
   return name.empty() ? "default" : name;
-}
-
-Ptr text_node(const std::string& text, const SourceLocation& where) {
-  return ConfigNode::make_scalar(text, ConfigNode::Style::kQuoted, where);
-}
-
-/// The items of the list at `key`; none where it is no list.
-std::vector<Ptr> items_at(const ConfigNode& map, std::string_view key) {
-  const ConfigNode* list = map.child(key);
-  return list != nullptr ? list->items() : std::vector<Ptr>();
 }
 
 bool is_remote(const std::string& resource) {
@@ -68,38 +45,24 @@ bool is_remote(const std::string& resource) {
 
 /// The tree with every list of containers changed.
 Ptr with_images(const Ptr& node, const std::function<Ptr(const Ptr&)>& change_image) {
-  if (node->is_sequence()) {
-    std::vector<Ptr> items = node->items();
-    for (Ptr& item : items) item = with_images(item, change_image);
-    return ConfigNode::make_sequence(std::move(items), node->where());
-  }
-  std::vector<Member> members = node->members();
-  if (members.empty()) return node;
-  for (Member& member : members) {
-    member.value = with_images(member.value, change_image);
-    if ((member.key != "containers" && member.key != "initContainers") ||
-        !member.value->is_sequence())
-      continue;
-    std::vector<Ptr> containers = member.value->items();
-    for (Ptr& container : containers) container = change_member(container, "image", change_image);
-    member.value = ConfigNode::make_sequence(std::move(containers), member.value->where());
-  }
-  return ConfigNode::make_map(std::move(members), node->where());
+  const auto change_container = [&](const Ptr& container) {
+    return change_member(container, "image", change_image);
+  };
+  const auto change_list = [&](const Ptr& list) {
+    return list->is_sequence() ? with_children(list, change_container) : list;
+  };
+  Ptr changed =
+      with_children(node, [&](const Ptr& child) { return with_images(child, change_image); });
+  for (const char* key : {"containers", "initContainers"})
+    changed = change_member(changed, key, change_list);
+  return changed;
 }
 
 /// The tree with labels or annotations at every pod below it.
 Ptr with_pod_labels(const Ptr& node, const Ptr& labels) {
-  std::vector<Member> members = node->members();
-  if (node->is_sequence()) {
-    std::vector<Ptr> items = node->items();
-    for (Ptr& item : items) item = with_pod_labels(item, labels);
-    return ConfigNode::make_sequence(std::move(items), node->where());
-  }
-  if (members.empty()) return node;
-  for (Member& member : members) member.value = with_pod_labels(member.value, labels);
-  const Ptr map = ConfigNode::make_map(std::move(members), node->where());
-  const ConfigNode* spec = map->child("spec");
-  return spec != nullptr && spec->child("containers") != nullptr ? merge_configs(map, labels) : map;
+  const Ptr map =
+      with_children(node, [&](const Ptr& child) { return with_pod_labels(child, labels); });
+  return node_at(*map, {"spec", "containers"}) != nullptr ? merge_configs(map, labels) : map;
 }
 
 /// One build: reads files and changes objects, folder by folder.
@@ -123,9 +86,9 @@ class Build {
     check_lists(*root);
     merges_lists_ = merges_lists_ || root->find("openapi") != nullptr;
     for (const char* key : {"resources", "bases"})
-      for (const Ptr& item : items_at(*root, key)) add_resource(*item, objects);
-    for (const Ptr& item : items_at(*root, "configMapGenerator")) add_config_map(*item, objects);
-    for (const Ptr& item : items_at(*root, "components"))
+      for (const Ptr& item : items_at(*root, {key})) add_resource(*item, objects);
+    for (const Ptr& item : items_at(*root, {"configMapGenerator"})) add_config_map(*item, objects);
+    for (const Ptr& item : items_at(*root, {"components"}))
       if (const std::string found = folder_file(*item); !found.empty())
         apply(found, item->where(), objects);
     change(*root, objects);
@@ -160,27 +123,27 @@ class Build {
 
   /// The rules in the order in which kustomize applies them.
   void change(const ConfigNode& root, std::vector<Object>& objects) {
-    for (const Ptr& item : items_at(root, "patchesStrategicMerge"))
+    for (const Ptr& item : items_at(root, {"patchesStrategicMerge"}))
       patch_by(item->text().find('\n') == std::string::npos ? read_patch(*item)
                                                             : parse_embedded(*item, diagnostics_),
                nullptr, objects);
-    for (const Ptr& item : items_at(root, "patches")) patch_item(*item, objects);
-    if (const std::string name = text_of(root, "namespace"); !name.empty())
+    for (const Ptr& item : items_at(root, {"patches"})) patch_item(*item, objects);
+    if (const std::string name = text_at(root, {"namespace"}); !name.empty())
       for (Object& object : objects) object.namespaces.push_back(name);
-    rename(text_of(root, "namePrefix"), text_of(root, "nameSuffix"), objects);
+    rename(text_at(root, {"namePrefix"}), text_at(root, {"nameSuffix"}), objects);
     if (const Member* labels = root.find("commonLabels"))
       label("labels", labels->value, true, objects);
-    for (const Ptr& item : items_at(root, "labels")) {
+    for (const Ptr& item : items_at(root, {"labels"})) {
       const Member* pairs = item->find("pairs");
-      const bool pods = text_of(*item, "includeTemplates") == "true" ||
-                        text_of(*item, "includeSelectors") == "true";
+      const bool pods = text_at(*item, {"includeTemplates"}) == "true" ||
+                        text_at(*item, {"includeSelectors"}) == "true";
       if (pairs != nullptr) label("labels", pairs->value, pods, objects);
     }
     if (const Member* annotations = root.find("commonAnnotations"))
       label("annotations", annotations->value, true, objects);
-    for (const Ptr& item : items_at(root, "patchesJson6902")) patch_item(*item, objects);
-    for (const Ptr& item : items_at(root, "replicas")) scale(*item, objects);
-    for (const Ptr& item : items_at(root, "images")) set_image(*item, objects);
+    for (const Ptr& item : items_at(root, {"patchesJson6902"})) patch_item(*item, objects);
+    for (const Ptr& item : items_at(root, {"replicas"})) scale(*item, objects);
+    for (const Ptr& item : items_at(root, {"images"})) set_image(*item, objects);
   }
 
   /// The kustomization in the folder that an item names; empty, with an error, when there is none.
@@ -213,14 +176,15 @@ class Build {
     const Ptr root = read_manifest_file(path, item.where(), key_path_, diagnostics_);
     if (root == nullptr) return;
     files_.push_back(path);
-    if (text_of(*root, "kind") != "List") return add_object(root, objects);
-    for (const Ptr& object : items_at(*root, "items")) add_object(object, objects);
+    if (text_at(*root, {"kind"}) != "List") return add_object(root, objects);
+    for (const Ptr& object : items_at(*root, {"items"})) add_object(object, objects);
   }
 
   static void add_object(const Ptr& object, std::vector<Object>& objects) {
     if (object->is_map())
-      objects.push_back(
-          {object, {name_of(*object)}, {namespace_or_default(metadata_of(*object, "namespace"))}});
+      objects.push_back({object,
+                         {text_at(*object, {"metadata", "name"})},
+                         {namespace_or_default(text_at(*object, {"metadata", "namespace"}))}});
   }
 
   static bool is_called(const Object& object, const std::string& name) {
@@ -229,7 +193,7 @@ class Build {
 
   void add_config_map(const ConfigNode& item, std::vector<Object>& objects) {
     std::vector<Member> data;
-    for (const Ptr& entry : items_at(item, "files")) {
+    for (const Ptr& entry : items_at(item, {"files"})) {
       const std::size_t equals = entry->text().find('=');
       const std::string written =
           entry->text().substr(equals == std::string::npos ? 0 : equals + 1);
@@ -245,14 +209,14 @@ class Build {
       const SourceLocation start{.file = path, .line = 1, .column = 1};
       data.push_back({key, entry->where(), ConfigNode::make_block(text, start, 1, 0)});
     }
-    for (const Ptr& entry : items_at(item, "literals")) {
+    for (const Ptr& entry : items_at(item, {"literals"})) {
       const std::size_t equals = entry->text().find('=');
       if (equals == std::string::npos)
         diagnostics_.error(entry->where(), key_path_,
                            "must be KEY=VALUE (got " + printable(entry->text()) + ")");
       else
         data.push_back({entry->text().substr(0, equals), entry->where(),
-                        text_node(entry->text().substr(equals + 1), entry->where())});
+                        tree::text(entry->text().substr(equals + 1), entry->where())});
     }
     place_config_map(item, ConfigNode::make_map(std::move(data), item.where()), objects);
   }
@@ -261,12 +225,12 @@ class Build {
   /// appendReplaceOrMerge in api/resmap/reswrangler.go of kustomize v5.8.1.
   void place_config_map(const ConfigNode& item, const Ptr& data, std::vector<Object>& objects) {
     const SourceLocation& at = item.where();
-    const std::string name = text_of(item, "name"), behavior = text_of(item, "behavior");
-    const std::string space = namespace_or_default(text_of(item, "namespace"));
+    const std::string name = text_at(item, {"name"}), behavior = text_at(item, {"behavior"});
+    const std::string space = namespace_or_default(text_at(item, {"namespace"}));
     const bool creates = behavior != "merge" && behavior != "replace";
     const auto old = std::find_if(objects.begin(), objects.end(), [&](const Object& object) {
       const std::vector<std::string>& spaces = object.namespaces;
-      return is_called(object, name) && text_of(*object.node, "kind") == "ConfigMap" &&
+      return is_called(object, name) && text_at(*object.node, {"kind"}) == "ConfigMap" &&
              (!creates || std::find(spaces.begin(), spaces.end(), space) != spaces.end());
     });
     if (creates != (old == objects.end())) {
@@ -284,10 +248,10 @@ class Build {
     }
     const Member* metadata = creates ? nullptr : old->node->find("metadata");
     const Ptr map = tree::map(
-        {{"apiVersion", text_node("v1", at)},
-         {"kind", text_node("ConfigMap", at)},
+        {{"apiVersion", tree::text("v1", at)},
+         {"kind", tree::text("ConfigMap", at)},
          {"metadata",
-          metadata != nullptr ? metadata->value : tree::map({{"name", text_node(name, at)}}, at)},
+          metadata != nullptr ? metadata->value : tree::map({{"name", tree::text(name, at)}}, at)},
          {"data", data}},
         at);
     if (creates)
@@ -314,8 +278,8 @@ class Build {
 
   void patch_by(const Ptr& patch, const ConfigNode* target, std::vector<Object>& objects) {
     if (patch == nullptr) return;
-    if (text_of(*patch, "kind") == "List") {
-      for (const Ptr& one : items_at(*patch, "items")) patch_by(one, target, objects);
+    if (text_at(*patch, {"kind"}) == "List") {
+      for (const Ptr& one : items_at(*patch, {"items"})) patch_by(one, target, objects);
       return;
     }
     if (patch->is_sequence() && target == nullptr) {
@@ -328,8 +292,8 @@ class Build {
     for (Object& object : objects) {
       if (object.node == nullptr) continue;
       const bool meant = selector ? selector->selects(object)
-                                  : text_of(*patch, "kind") == text_of(*object.node, "kind") &&
-                                        is_called(object, name_of(*patch));
+                                  : text_at(*patch, {"kind"}) == text_at(*object.node, {"kind"}) &&
+                                        is_called(object, text_at(*patch, {"metadata", "name"}));
       if (!meant) continue;
       found = true;
       object.node = patch->is_sequence()
@@ -339,8 +303,9 @@ class Build {
     std::erase_if(objects, [](const Object& object) { return object.node == nullptr; });
     if (found) return;
     const ConfigNode& wanted = target != nullptr ? *target : *patch;
-    const std::string kind = text_of(wanted, "kind");
-    const std::string name = target != nullptr ? text_of(wanted, "name") : name_of(wanted);
+    const std::string kind = text_at(wanted, {"kind"});
+    const std::string name =
+        target != nullptr ? text_at(wanted, {"name"}) : text_at(wanted, {"metadata", "name"});
     diagnostics_.warning(wanted.where(), key_path_,
                          "changes no object: there is no " +
                              (kind.empty() ? std::string("object") : printable(kind)) +
@@ -352,12 +317,12 @@ class Build {
     if (prefix.empty() && suffix.empty()) return;
     for (Object& object : objects) {
       const auto renamed = [&](const Ptr& name) {
-        return text_node(prefix + name->text() + suffix, name->where());
+        return tree::text(prefix + name->text() + suffix, name->where());
       };
       object.node = change_member(object.node, "metadata", [&](const Ptr& metadata) {
         return change_member(metadata, "name", renamed);
       });
-      object.names.push_back(name_of(*object.node));
+      object.names.push_back(text_at(*object.node, {"metadata", "name"}));
     }
   }
 
@@ -380,13 +345,14 @@ class Build {
     constexpr std::array<std::string_view, 4> kScaled = {"Deployment", "StatefulSet", "ReplicaSet",
                                                          "ReplicationController"};
     for (Object& object : objects)
-      if (is_called(object, text_of(item, "name")) &&
-          std::find(kScaled.begin(), kScaled.end(), text_of(*object.node, "kind")) != kScaled.end())
+      if (is_called(object, text_at(item, {"name"})) &&
+          std::find(kScaled.begin(), kScaled.end(), text_at(*object.node, {"kind"})) !=
+              kScaled.end())
         object.node = merge_configs(object.node, replicas);
   }
 
   static void set_image(const ConfigNode& item, std::vector<Object>& objects) {
-    const std::string name = text_of(item, "name"), digest = text_of(item, "digest");
+    const std::string name = text_at(item, {"name"}), digest = text_at(item, {"digest"});
     const auto changed = [&](const Ptr& image) -> Ptr {
       const std::string& text = image->text();
       // A colon before a slash is that of a port.
@@ -401,7 +367,7 @@ class Build {
         written += "@" + digest;
       else
         written += tag != nullptr ? ":" + tag->text() : text.substr(end);
-      return text_node(written, (tag != nullptr ? *tag : item).where());
+      return tree::text(written, (tag != nullptr ? *tag : item).where());
     };
     for (Object& object : objects) object.node = with_images(object.node, changed);
   }
@@ -440,8 +406,8 @@ Kustomized build_kustomization(const std::string& file, const SourceLocation& as
   std::vector<Ptr> items;
   for (const Object& object : objects) items.push_back(object.node);
   const SourceLocation where{.file = file, .line = 1, .column = 1};
-  return {.objects = tree::map({{"apiVersion", text_node("v1", where)},
-                                {"kind", text_node("List", where)},
+  return {.objects = tree::map({{"apiVersion", tree::text("v1", where)},
+                                {"kind", tree::text("List", where)},
                                 {"items", ConfigNode::make_sequence(std::move(items), where)}},
                                where),
           .files = std::move(build).files()};

@@ -10,43 +10,34 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/data_table.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
 
 namespace {
 
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
-
-struct MergeKey {
-  std::string_view list, key;
-};
-
 /// Lists of pods that merge element by element: patchMergeKey in k8s.io/api/core/v1/types.go. The
 /// schema of a DisaggregatedSet adds its roles.
-constexpr std::array kMergeKeys = {MergeKey{"containers", "name"},
-                                   MergeKey{"initContainers", "name"},
-                                   MergeKey{"env", "name"},
-                                   MergeKey{"volumes", "name"},
-                                   MergeKey{"volumeMounts", "mountPath"},
-                                   MergeKey{"volumeDevices", "devicePath"},
-                                   MergeKey{"ports", "containerPort"},
-                                   MergeKey{"imagePullSecrets", "name"},
-                                   MergeKey{"hostAliases", "ip"},
-                                   MergeKey{"resourceClaims", "name"},
-                                   MergeKey{"ephemeralContainers", "name"},
-                                   MergeKey{"roles", "name"},
-                                   MergeKey{"topologySpreadConstraints", "topologyKey"}};
+constexpr std::pair<std::string_view, std::string_view> kMergeKeys[] = {
+    {"containers", "name"},
+    {"initContainers", "name"},
+    {"env", "name"},
+    {"volumes", "name"},
+    {"volumeMounts", "mountPath"},
+    {"volumeDevices", "devicePath"},
+    {"ports", "containerPort"},
+    {"imagePullSecrets", "name"},
+    {"hostAliases", "ip"},
+    {"resourceClaims", "name"},
+    {"ephemeralContainers", "name"},
+    {"roles", "name"},
+    {"topologySpreadConstraints", "topologyKey"}};
 
-constexpr std::array<std::string_view, 8> kBuiltIn = {
-    "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "PodTemplate", "Job", "CronJob"};
+constexpr std::string_view kBuiltIn =
+    "Deployment StatefulSet DaemonSet ReplicaSet Pod PodTemplate Job CronJob";
 
 constexpr std::string_view kDirective = "$patch";
-
-std::string text_at(const ConfigNode& node, std::string_view key) {
-  const ConfigNode* child = node.child(key);
-  return child != nullptr ? child->text() : std::string();
-}
 
 /// Lays a patch on a tree.
 class Merge {
@@ -55,14 +46,13 @@ class Merge {
 
   /// Null when the patch deletes the map.
   Ptr maps(const Ptr& base, const ConfigNode& patch) const {
-    const std::string directive = text_at(patch, kDirective);
+    const std::string directive = text_at(patch, {kDirective});
     if (directive == "delete") return nullptr;
-    std::vector<Member> members;
+    Members members;
     if (base != nullptr && base->is_map() && directive != "replace") members = base->members();
     for (const Member& member : patch.members()) {
       if (member.key == kDirective) continue;
-      const auto same = std::find_if(members.begin(), members.end(),
-                                     [&](const Member& own) { return own.key == member.key; });
+      const auto same = std::ranges::find(members, member.key, &Member::key);
       const Ptr old = same == members.end() ? nullptr : same->value;
       const Ptr value = member.value->is_null() ? nullptr : values(old, member.value, member.key);
       if (value == nullptr && old != nullptr)
@@ -83,8 +73,8 @@ class Merge {
   }
 
   static std::string_view key_of(std::string_view list) {
-    for (const MergeKey& row : kMergeKeys)
-      if (row.list == list) return row.key;
+    for (const auto& [name, key] : kMergeKeys)
+      if (name == list) return key;
     return {};
   }
 
@@ -92,7 +82,7 @@ class Merge {
     std::vector<Ptr> result, rest;
     // The element `$patch: replace` says it of the list.
     const auto is_directive = [](const Ptr& item) {
-      return item->members().size() == 1 && text_at(*item, kDirective) == "replace";
+      return item->members().size() == 1 && text_at(*item, {kDirective}) == "replace";
     };
     const bool replaces = key.empty() || base == nullptr || !base->is_sequence() ||
                           std::any_of(patch.items().begin(), patch.items().end(), is_directive);
@@ -100,7 +90,7 @@ class Merge {
     for (const Ptr& item : patch.items()) {
       if (is_directive(item)) continue;
       const auto same = std::find_if(rest.begin(), rest.end(), [&](const Ptr& own) {
-        return item->is_map() && own->is_map() && text_at(*own, key) == text_at(*item, key);
+        return item->is_map() && own->is_map() && text_at(*own, {key}) == text_at(*item, {key});
       });
       Ptr value = item->is_map() ? maps(same == rest.end() ? nullptr : *same, *item) : item;
       if (same != rest.end()) rest.erase(same);
@@ -164,9 +154,8 @@ Ptr changed(const Ptr& node, std::span<const std::string> path, const Operation&
     }
     return ConfigNode::make_sequence(std::move(items), node->where());
   }
-  std::vector<Member> members = node->members();
-  const auto same = std::find_if(members.begin(), members.end(),
-                                 [&](const Member& member) { return member.key == path[0]; });
+  Members members = node->members();
+  const auto same = std::ranges::find(members, path[0], &Member::key);
   if (!node->is_map() || (same == members.end() && !(is_last && operation.adds))) return nullptr;
   if (same == members.end()) {
     members.push_back({path[0], operation.value->where(), operation.value});
@@ -182,15 +171,13 @@ Ptr changed(const Ptr& node, std::span<const std::string> path, const Operation&
 }  // namespace
 
 Ptr merged_strategically(const Ptr& object, const ConfigNode& patch, bool all_kinds) {
-  const std::string kind = text_at(*object, "kind");
-  const bool is_built_in = std::find(kBuiltIn.begin(), kBuiltIn.end(), kind) != kBuiltIn.end();
+  const bool is_built_in = has_word(kBuiltIn, text_at(*object, {"kind"}));
   const Ptr merged = Merge(all_kinds || is_built_in).maps(object, patch);
-  const ConfigNode* metadata = object->child("metadata");
-  const Member* name = metadata == nullptr ? nullptr : metadata->find("name");
+  const Ptr name = value_at(*object, {"metadata", "name"});
   if (merged == nullptr || name == nullptr) return merged;
   // The name in a patch selects the object, which may have got a prefix since.
   return change_member(merged, "metadata", [&](const Ptr& after) {
-    return change_member(after, "name", [&](const Ptr&) { return name->value; });
+    return change_member(after, "name", [&](const Ptr&) { return name; });
   });
 }
 
@@ -198,7 +185,7 @@ Ptr patched_by_operations(const Ptr& object, const ConfigNode& operations,
                           const std::string& key_path, Diagnostics& diagnostics) {
   Ptr result = object;
   for (const Ptr& item : operations.items()) {
-    const std::string name = text_at(*item, "op"), path = text_at(*item, "path");
+    const std::string name = text_at(*item, {"op"}), path = text_at(*item, {"path"});
     const Member* value = item->find("value");
     const bool is_known = name == "add" || name == "replace" || name == "remove";
     if (!is_known || (name != "remove" && value == nullptr) || path.empty()) {

@@ -4,15 +4,11 @@
 #include <array>
 
 #include "base/text.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
 
 namespace {
-
-std::string text_at(const ConfigNode* node, std::string_view key) {
-  const ConfigNode* child = node != nullptr ? node->child(key) : nullptr;
-  return child != nullptr ? child->text() : std::string();
-}
 
 /// Cuts off and returns what stands before the next comma that is not in parentheses.
 std::string_view next_part(std::string_view& rest) {
@@ -36,7 +32,7 @@ bool fits_an_end(const std::regex& pattern, const std::vector<std::string>& text
 KustomizeTarget::KustomizeTarget(const ConfigNode& target, const std::string& key_path,
                                  Diagnostics& diagnostics) {
   for (const std::string_view key : {"group", "version", "kind", "name", "namespace"}) {
-    const std::string pattern = text_at(&target, key);
+    const std::string pattern = text_at(target, {key});
     if (pattern.empty()) continue;
     try {
       patterns_.emplace_back(key, std::regex(pattern));
@@ -47,7 +43,7 @@ KustomizeTarget::KustomizeTarget(const ConfigNode& target, const std::string& ke
   }
   for (const auto& [key, list] :
        {std::pair{"labelSelector", &labels_}, std::pair{"annotationSelector", &annotations_}})
-    if (const std::string text = text_at(&target, key); !parse_selector(text, *list))
+    if (const std::string text = text_at(target, {key}); !parse_selector(text, *list))
       diagnostics.error(target.child(key)->where(), key_path,
                         "is no selector that is read (got " + printable(text, 200) + ")",
                         "KEY=VALUE, KEY!=VALUE, KEY in (A, B), KEY notin (A), KEY and !KEY are, "
@@ -104,23 +100,21 @@ bool KustomizeTarget::fits(const std::vector<Requirement>& requirements, const C
 }
 
 bool KustomizeTarget::selects(const KustomizeObject& object) const {
-  const std::string api = text_at(object.node.get(), "apiVersion");
+  const std::string api = text_at(*object.node, {"apiVersion"});
   const std::size_t slash = api.find('/');
   for (const auto& [key, pattern] : patterns_) {
     const bool is_met =
         key == "name"        ? fits_an_end(pattern, object.names)
         : key == "namespace" ? fits_an_end(pattern, object.namespaces)
-        : key == "kind"      ? std::regex_match(text_at(object.node.get(), "kind"), pattern)
+        : key == "kind"      ? std::regex_match(text_at(*object.node, {"kind"}), pattern)
         : key == "group"
             ? std::regex_match(slash == std::string::npos ? "" : api.substr(0, slash), pattern)
             : std::regex_match(slash == std::string::npos ? api : api.substr(slash + 1), pattern);
     if (!is_met) return false;
   }
-  const ConfigNode* metadata = object.node->child("metadata");
-  const auto at = [&](const char* key) {
-    return metadata != nullptr ? metadata->child(key) : nullptr;
-  };
-  return fits(labels_, at("labels")) && fits(annotations_, at("annotations"));
+  const ConfigNode& node = *object.node;
+  return fits(labels_, node_at(node, {"metadata", "labels"})) &&
+         fits(annotations_, node_at(node, {"metadata", "annotations"}));
 }
 
 }  // namespace routesim::tools

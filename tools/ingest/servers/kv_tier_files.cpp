@@ -15,14 +15,12 @@
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
 namespace {
-
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
 
 struct Connector {
   std::string_view name;
@@ -40,21 +38,19 @@ constexpr std::array kTierConnectors = {
     Connector{"MooncakeStoreConnector", sim::KvConnector::kMooncakeStore},
 };
 
-constexpr std::array<std::string_view, 7> kServerConnectors = {
-    "NixlConnector",     "NixlPullConnector", "NixlPushConnector", "MoRIIOConnector",
-    "MooncakeConnector", "P2pNcclConnector",  "TPUConnector"};
+constexpr std::string_view kServerConnectors =
+    "NixlConnector NixlPullConnector NixlPushConnector MoRIIOConnector MooncakeConnector "
+    "P2pNcclConnector TPUConnector";
 
 const Connector* tier_connector(std::string_view name) {
-  const auto at = std::find_if(kTierConnectors.begin(), kTierConnectors.end(),
-                               [&](const Connector& c) { return c.name == name; });
-  return at == kTierConnectors.end() ? nullptr : &*at;
+  const auto* const at = std::ranges::find(kTierConnectors, name, &Connector::name);
+  return at == kTierConnectors.end() ? nullptr : at;
 }
 
 /// The same map with the value of `key` replaced, or added.
 Ptr with_member(const Ptr& map, const std::string& key, const Ptr& value) {
-  std::vector<Member> members = map->members();
-  std::erase_if(members, [&](const Member& member) { return member.key == key; });
-  members.push_back({key, value->where(), value});
+  Members members = map->members();
+  put_member(members, {key, value->where(), value});
   return ConfigNode::make_map(std::move(members), map->where());
 }
 
@@ -96,10 +92,6 @@ class TierReader {
     return at == sources_.environment.end() ? nullptr : &at->second;
   }
 
-  static Ptr scalar(const std::string& text, const SourceLocation& where) {
-    return ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, where);
-  }
-
   /// --kv-offloading-size replaces the connector (vllm/config/vllm.py,
   /// _post_init_kv_transfer_config).
   Ptr with_offloading_flags(Ptr config) {
@@ -135,7 +127,7 @@ class TierReader {
                                   : simple != nullptr && simple->text == "1"
                                       ? "SimpleCPUOffloadConnector"
                                       : "OffloadingConnector";
-    return with_member(config, "kv_connector", scalar(connector, size.where));
+    return with_member(config, "kv_connector", plain(connector, size.where));
   }
 
   void visit(const Ptr& config, const std::string& path) {
@@ -145,10 +137,8 @@ class TierReader {
     const std::string& name = named->text();
     if (const ConfigNode* policy = config->child("kv_load_failure_policy"))
       if (policy->is_scalar()) policy_ = policy;
-    const bool is_between = std::find(kServerConnectors.begin(), kServerConnectors.end(), name) !=
-                            kServerConnectors.end();
     if (name == "MultiConnector") return visit_several(*config, path);
-    if (is_between) {
+    if (has_word(kServerConnectors, name)) {
       has_server_connector_ = true;
       return note_keys(*config, path, key_table("kv-transfer-config between servers"), nullptr,
                        diagnostics_);
@@ -169,8 +159,7 @@ class TierReader {
   }
 
   void visit_several(const ConfigNode& config, const std::string& path) {
-    const ConfigNode* extra = config.child("kv_connector_extra_config");
-    const ConfigNode* list = extra != nullptr ? extra->child("connectors") : nullptr;
+    const ConfigNode* list = node_at(config, {"kv_connector_extra_config", "connectors"});
     note_keys(config, path, key_table("kv-transfer-config between servers"), list, diagnostics_);
     if (list == nullptr || !list->is_sequence()) return;
     const std::string below = path + ".kv_connector_extra_config.connectors";
@@ -239,11 +228,10 @@ class TierReader {
     settings.copy_flag("lazy_offload", "lazy");
     settings.copy_flag("self_describing_kv_events", "self_describing_events");
     settings.copy("shared_storage_path", "disk.root");
-    const ConfigNode* tiers = extra.child("secondary_tiers");
-    if (tiers == nullptr || !tiers->is_sequence()) return;
+    const std::vector<Ptr>& tiers = items_at(extra, {"secondary_tiers"});
     std::set<std::string> seen;
-    for (std::size_t i = 0; i < tiers->items().size(); ++i)
-      read_secondary(*tiers->items()[i], element_path(path + ".secondary_tiers", i), seen);
+    for (std::size_t i = 0; i < tiers.size(); ++i)
+      read_secondary(*tiers[i], element_path(path + ".secondary_tiers", i), seen);
   }
 
   void read_secondary(const ConfigNode& tier, const std::string& path,
@@ -265,10 +253,7 @@ class TierReader {
       keys_.set("pulls.port", settings.find("port") ? settings.find("port")->text() : pull_port(),
                 tier.where());
     } else if (type == "obj") {
-      const ConfigNode* store = tier.child("store_config");
-      const ConfigNode* bucket = store != nullptr ? store->child("bucket") : nullptr;
-      keys_.set("remote.url", "obj://" + (bucket != nullptr ? bucket->text() : std::string()),
-                tier.where());
+      keys_.set("remote.url", "obj://" + text_at(tier, {"store_config", "bucket"}), tier.where());
     } else if (named != nullptr) {
       settings.not_modelled("type", "tiers of type " + printable(type) + " are left out");
     } else {
@@ -287,9 +272,8 @@ class TierReader {
   Ptr file_of(const std::string& name) {
     const ShellWord* path = variable(name);
     if (path == nullptr || path->text.empty()) return nullptr;
-    const std::size_t slash = path->text.rfind('/');
-    const std::string last = slash == std::string::npos ? path->text : path->text.substr(slash + 1);
-    if (const auto at = sources_.files.find(last); at != sources_.files.end())
+    if (const auto at = sources_.files.find(std::string(last_part(path->text)));
+        at != sources_.files.end())
       return at->second->is_scalar() ? parse_embedded(*at->second, diagnostics_) : at->second;
     const std::string file = resolve_path(path->text, path->where);
     std::error_code unreadable;
@@ -305,7 +289,7 @@ class TierReader {
 
   /// The connector without LMCache's own settings, which have a table of their own.
   static Ptr without_settings(const Ptr& config, const ConfigNode& extra) {
-    std::vector<Member> rest = extra.members();
+    Members rest = extra.members();
     std::erase_if(rest, [](const Member& member) { return is_lmcache_setting(member.key); });
     if (rest.size() == extra.members().size()) return config;
     return with_member(config, "kv_connector_extra_config",
@@ -317,7 +301,7 @@ class TierReader {
   /// LMCache's settings from its file, over it the environment, over both the connector's
   /// (load_config_with_overrides in lmcache/v1/config_base.py).
   Ptr lmcache_settings(const ConfigNode& extra) {
-    std::vector<Member> own, environment;
+    Members own, environment;
     for (const Member& member : extra.members())
       if (is_lmcache_setting(member.key))
         own.push_back({member.key.substr(std::string_view("lmcache.").size()), member.key_where,
@@ -331,7 +315,7 @@ class TierReader {
     return merge_configs(all, ConfigNode::make_map(std::move(own), extra.where()));
   }
 
-  void add_variable(const std::string& name, const ShellWord& word, std::vector<Member>& members) {
+  void add_variable(const std::string& name, const ShellWord& word, Members& members) {
     if (!word.unknown.empty()) {
       diagnostics_.warning(word.where, key_path_,
                            "LMCACHE_" + name + " depends on " + printable(word.unknown) +
@@ -339,7 +323,7 @@ class TierReader {
                            "write its value out");
       return;
     }
-    Ptr value = scalar(word.text, word.where);
+    Ptr value = plain(word.text, word.where);
     if (word.text.starts_with("{")) {
       Diagnostics unread;
       const Ptr map = parse_config(word.text, {.file = word.where.file}, unread);
@@ -421,11 +405,6 @@ class TierReader {
   const ConfigNode* policy_ = nullptr;
 };
 
-Ptr member_of(const Ptr& node, std::string_view key) {
-  const Member* member = node != nullptr && node->is_map() ? node->find(key) : nullptr;
-  return member != nullptr ? member->value : nullptr;
-}
-
 }  // namespace
 
 Ptr tiers_of(const TierSources& sources, const std::string& key_path, Diagnostics& diagnostics) {
@@ -434,7 +413,7 @@ Ptr tiers_of(const TierSources& sources, const std::string& key_path, Diagnostic
 
 Ptr without_lmcache_config(const Ptr& pool, const std::string& path, Diagnostics& diagnostics) {
   constexpr std::string_view kKey = "lmcache_config";
-  const Ptr given = member_of(member_of(member_of(pool, "engine"), "kv_tiers"), kKey);
+  const Ptr given = value_at(*pool, {"engine", "kv_tiers", kKey});
   if (given == nullptr) return pool;
   const std::string key_path = path + ".engine.kv_tiers." + std::string(kKey);
   Ptr settings = given;
@@ -450,9 +429,7 @@ Ptr without_lmcache_config(const Ptr& pool, const std::string& path, Diagnostics
         "must be LMCache's settings or the path of their file (" + got(*settings) + ")");
   return change_member(pool, "engine", [&](const Ptr& engine) {
     return change_member(engine, "kv_tiers", [&](const Ptr& tiers) {
-      std::vector<Member> rest = tiers->members();
-      std::erase_if(rest, [&](const Member& member) { return member.key == kKey; });
-      return merge_configs(keys.node(), ConfigNode::make_map(std::move(rest), tiers->where()));
+      return merge_configs(keys.node(), without_key(tiers, kKey));
     });
   });
 }

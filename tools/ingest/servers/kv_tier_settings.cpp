@@ -10,15 +10,9 @@
 #include "tools/ingest/servers/kv_tier_files.h"
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
-
-namespace {
-
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
-
-}  // namespace
 
 bool is_true(const ConfigNode& node) {
   const std::string text = lower_case(node.text());
@@ -32,8 +26,7 @@ void TierKeys::set(std::string_view key, const std::string& text, const SourceLo
   const auto same = [&](const auto& entry) {
     return entry.first == key || (entry.first == "cpu_gib" && key == "cpu_gib_per_gpu");
   };
-  if (std::none_of(keys_.begin(), keys_.end(), same))
-    keys_.emplace_back(key, ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, where));
+  if (std::none_of(keys_.begin(), keys_.end(), same)) keys_.emplace_back(key, untyped(text, where));
 }
 
 void TierKeys::set_flag(std::string_view key, bool on, const SourceLocation& where) {

@@ -10,37 +10,16 @@
 #include "policies/balancers/balancers.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/servers/kustomize_patch.h"
-#include "tools/ingest/servers/vllm_serve_flags.h"
+#include "tools/ingest/tree/data_table.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
 
 namespace {
 
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
-
-/// The value at a path of keys, or null.
-Ptr node_at(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
-  const ConfigNode* current = &node;
-  Ptr found;
-  for (const std::string_view key : keys) {
-    const Member* member = current->find(key);
-    if (member == nullptr) return nullptr;
-    found = member->value;
-    current = found.get();
-  }
-  return found;
-}
-
-/// The scalar at a path of keys, or null.
-Ptr scalar_at(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
-  const Ptr found = node_at(node, keys);
-  return found != nullptr && found->is_scalar() ? found : nullptr;
-}
-
 bool is_balancer(std::string_view name) {
-  return std::any_of(policies::kBalancers.begin(), policies::kBalancers.end(),
-                     [name](const policies::BalancerRow& row) { return row.name == name; });
+  return std::ranges::find(policies::kBalancers, name, &policies::BalancerRow::name) !=
+         policies::kBalancers.end();
 }
 
 /// The number of servers at a key, whatever stands there, so that what is no number is refused;
@@ -48,15 +27,6 @@ bool is_balancer(std::string_view name) {
 Ptr replicas_at(const ConfigNode& node, std::string_view key) {
   const Member* member = node.find(key);
   return member == nullptr || member->value->is_null() ? nullptr : member->value;
-}
-
-std::string text_at(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
-  const Ptr found = scalar_at(node, keys);
-  return found == nullptr ? std::string() : found->text();
-}
-
-Ptr plain(const std::string& text, const SourceLocation& where) {
-  return ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, where);
 }
 
 std::int64_t count_in(const Ptr& node) {
@@ -73,8 +43,7 @@ Ptr without_scheme(const Ptr& model) {
   constexpr std::string_view kScheme = "hf://";
   const std::string& text = model->text();
   if (!text.starts_with(kScheme)) return model;
-  const std::string name = text.substr(kScheme.size(), text.find('?') - kScheme.size());
-  return ConfigNode::make_scalar(name, ConfigNode::Style::kQuoted, model->where());
+  return tree::text(text.substr(kScheme.size(), text.find('?') - kScheme.size()), model->where());
 }
 
 /// `tensorParallelSize` is `tensor-parallel-size`.
@@ -117,18 +86,16 @@ bool runs_beside_engines(const std::string& line) {
                      [&](const char* program) { return line.find(program) != std::string::npos; });
 }
 
-/// Kinds of objects that start servers, whatever they hold, between blanks.
+/// Kinds of objects that start servers, whatever they hold.
 constexpr std::string_view kServerKinds =
-    " InferenceService RayService RayCluster RayClusterFleet "
+    "InferenceService RayService RayCluster RayClusterFleet "
     "DynamoGraphDeployment DynamoComponentDeployment DynamoGraphDeploymentRequest "
-    "StormService RoleSet VLLMRuntime DisaggregatedSet Workspace ";
+    "StormService RoleSet VLLMRuntime DisaggregatedSet Workspace";
 
 /// Devices that containers ask for, by the names of their device plug-ins.
 bool is_device(const std::string& resource) {
-  const std::string_view name = last_part(resource);
   return resource.find('/') != std::string::npos &&
-         std::string_view(" gpu tpu gaudi i915 xe neuron npu ")
-                 .find(" " + std::string(name) + " ") != std::string_view::npos;
+         has_word("gpu tpu gaudi i915 xe neuron npu", last_part(resource));
 }
 
 /// Collects the catalogue's names of accelerators in what chooses the nodes of a pod.
@@ -139,17 +106,16 @@ class NodeChoice {
     for (const Member& member : map.members()) {
       if (member.key == "nodeSelector") add_values(*member.value);
       if (member.key == "nodeSelectorTerms") add_expressions(*member.value);
-      if (const Member* nodes = member.value->find("nodeAffinity");
+      if (const ConfigNode* nodes = member.value->child("nodeAffinity");
           member.key == "affinity" && nodes)
-        add_expressions(*nodes->value);
-      if (member.key == "acceleratorTypes")
-        if (const Member* values = member.value->find("labelValues")) add_list(*values->value);
+        add_expressions(*nodes);
+      if (member.key == "acceleratorTypes") add_list(items_at(*member.value, {"labelValues"}));
       if (member.key == "acceleratorType")
         if (const Ptr label = scalar_at(*member.value, {"labelValue"}))
           add(label->text(), label->where());
       if (member.key == "resourceProfile") add_profile(*member.value);
       if (member.key == "metadata")
-        if (const Member* labels = member.value->find("labels")) add_labels(*labels->value);
+        if (const ConfigNode* labels = member.value->child("labels")) add_labels(*labels);
     }
   }
 
@@ -163,8 +129,8 @@ class NodeChoice {
       found_.push_back(plain(accelerator, where));
   }
 
-  void add_list(const ConfigNode& list) {
-    for (const Ptr& item : list.items()) add(item->text(), item->where());
+  void add_list(const std::vector<Ptr>& list) {
+    for (const Ptr& item : list) add(item->text(), item->where());
   }
 
   void add_values(const ConfigNode& map) {
@@ -191,7 +157,7 @@ class NodeChoice {
       if (member.key != "values")
         add_expressions(*member.value);
       else if (!excludes)
-        add_list(*member.value);
+        add_list(member.value->items());
   }
 
   std::vector<Ptr> found_;
@@ -211,8 +177,7 @@ class Walk {
     root_ = root;
     note_minimums(*root);
     for (const Ptr& object : root->items()) note_minimums(*object);
-    if (const Ptr objects = node_at(*root, {"items"}))
-      for (const Ptr& object : objects->items()) note_minimums(*object);
+    for (const Ptr& object : items_at(*root, {"items"})) note_minimums(*object);
     if (const Member* artifacts = root->find("modelArtifacts"))
       note_artifacts(*artifacts->value, context);
     if (root->find("servingEngineSpec") != nullptr) context.router = stack_router(*root);
@@ -237,7 +202,7 @@ class Walk {
     std::string scaler;       ///< The name that an autoscaler has for it, if not its own.
     std::int64_t copies = 1;  ///< All that stands below runs so often.
     bool is_service = false;  ///< KServe writes the command of a container without one.
-    std::vector<Member> flags;
+    Members flags;
     ShellVariables variables;
     ShellWord image;
     std::vector<Ptr> labels;  ///< Labels of the pod, as `key=value`.
@@ -245,10 +210,6 @@ class Walk {
     Ptr device;
     RouterChoice router;
   };
-
-  static Member routing_key(const std::string& key, const Ptr& value) {
-    return {key, value->where(), value};
-  }
 
   /// The production stack's own router, which its chart starts unless told otherwise. Without a
   /// router clients reach the Service of the engines.
@@ -258,18 +219,16 @@ class Walk {
     const SourceLocation where = logic != nullptr ? logic->where() : values.where();
     RouterChoice router{.product = "the vLLM production stack", .where = where};
     const std::string policy = logic != nullptr ? logic->text() : "roundrobin";
-    std::string balancer = "production-stack-" + policy;
-    std::replace(balancer.begin(), balancer.end(), '_', '-');
+    const std::string balancer = with_hyphens("production-stack-" + policy);
     if (policy == "roundrobin") {
-      router.routing.push_back(routing_key("balancer", plain("round-robin", where)));
+      add_member(router.routing, "balancer", plain("round-robin", where));
     } else if (!is_balancer(balancer)) {
       router.refused = "routerSpec.routingLogic: " + policy;
     } else {
-      router.routing.push_back(routing_key("balancer", plain(balancer, where)));
+      add_member(router.routing, "balancer", plain(balancer, where));
       if (const Ptr key = scalar_at(values, {"routerSpec", "sessionKey"}))
-        router.routing.push_back(
-            routing_key("production_stack",
-                        ConfigNode::make_map({{"session_key", key->where(), key}}, key->where())));
+        add_member(router.routing, "production_stack",
+                   tree::map({{"session_key", key}}, key->where()));
     }
     return router;
   }
@@ -281,19 +240,18 @@ class Walk {
     RouterChoice router{.product = "KubeAI", .where = where};
     const std::string name = strategy != nullptr ? strategy->text() : "LeastLoad";
     if (name == "LeastLoad") {
-      router.routing.push_back(routing_key("balancer", plain("least-load", where)));
+      add_member(router.routing, "balancer", plain("least-load", where));
       return router;
     }
     if (name != "PrefixHash") {
       router.refused = "loadBalancing.strategy: " + name;
       return router;
     }
-    router.routing.push_back(routing_key("balancer", plain("prefix-hash", where)));
+    add_member(router.routing, "balancer", plain("prefix-hash", where));
     for (const auto& [theirs, ours] : {std::pair{"meanLoadFactor", "mean_load_factor"},
                                        std::pair{"replication", "hash_replication"},
                                        std::pair{"prefixCharLength", "prefix_char_length"}})
-      if (const Ptr value = scalar_at(model, {"loadBalancing", "prefixHash", theirs}))
-        router.routing.push_back(routing_key(ours, value));
+      add_member(router.routing, ours, scalar_at(model, {"loadBalancing", "prefixHash", theirs}));
     return router;
   }
 
@@ -302,11 +260,7 @@ class Walk {
     const Ptr name = scalar_at(artifacts, {"name"});
     const bool is_published = model != nullptr && model->text().starts_with("hf://");
     if (!is_published && name != nullptr) model = name;
-    if (model != nullptr) add_flag("model", without_scheme(model), context);
-  }
-
-  static void add_flag(const std::string& name, const Ptr& value, Context& context) {
-    if (value != nullptr) context.flags.push_back({name, value->where(), value});
+    if (model != nullptr) add_member(context.flags, "model", without_scheme(model));
   }
 
   /// A chart's `parallelism`, and the variables it gives to containers.
@@ -322,11 +276,13 @@ class Walk {
     const SourceLocation& at = data != nullptr    ? data->where()
                                : local != nullptr ? local->where()
                                                   : map.where();
-    add_flag("tensor-parallel-size", tensor, context);
-    add_flag("pipeline-parallel-size", scalar_at(map, {"pipeline"}), context);
-    add_flag("enable-expert-parallel", scalar_at(map, {"expert"}), context);
-    if (ranks > 1) add_flag("data-parallel-size", plain(std::to_string(ranks), at), context);
-    if (here > 1) add_flag("data-parallel-size-local", plain(std::to_string(here), at), context);
+    add_member(context.flags, "tensor-parallel-size", tensor);
+    add_member(context.flags, "pipeline-parallel-size", scalar_at(map, {"pipeline"}));
+    add_member(context.flags, "enable-expert-parallel", scalar_at(map, {"expert"}));
+    if (ranks > 1)
+      add_member(context.flags, "data-parallel-size", plain(std::to_string(ranks), at));
+    if (here > 1)
+      add_member(context.flags, "data-parallel-size-local", plain(std::to_string(here), at));
     const auto define = [&](const std::string& name, std::int64_t value) {
       context.variables[name] = {.text = std::to_string(value), .where = at};
     };
@@ -352,12 +308,14 @@ class Walk {
     const std::string kind = text_at(map, {"kind"});
     if (kind == "ConfigMap") return note_files(map);
     if (kind == "LLMInferenceServiceConfig") return;  // Services are laid over it.
-    if (const Ptr stacks = node_at(map, {"scenario"}); stacks != nullptr && stacks->is_sequence()) {
+    if (const Ptr stacks = value_at(map, {"scenario"});
+        stacks != nullptr && stacks->is_sequence()) {
       for (std::size_t i = 1; i < stacks->items().size(); ++i)
         diagnostics_.error(stacks->items()[i]->where(), key_path_,
                            "is one stack more, with servers and a router of its own",
                            "give a file that holds one of them");
-      return stacks->items().empty() ? void() : visit_stack(*stacks->items().front(), context);
+      if (!stacks->items().empty()) visit_stack(*stacks->items().front(), context);
+      return;
     }
     const std::string set = context.name;
     note_names(map, context);
@@ -374,8 +332,8 @@ class Walk {
     if (kind == "LLMInferenceService") return visit_service(node, context);
     if (map.find("compatible_strategies") != nullptr) {  // vllm-project/recipes
       std::string line = "--model " + text_at(map, {"model", "model_id"});
-      if (const Ptr flags = node_at(map, {"variants", "default", "extra_args"}))
-        for (const Ptr& flag : flags->items()) line += " " + flag->text();
+      for (const Ptr& flag : items_at(map, {"variants", "default", "extra_args"}))
+        line += " " + flag->text();
       return keep(unread_start("is a recipe, which leaves the deployment open", line, map.where()),
                   "", context);
     }
@@ -386,7 +344,7 @@ class Walk {
     if (is_container) return visit_container(map, context);
     const std::size_t before = tried_;
     for (const Member& member : map.members()) visit_member(member, context);
-    const bool is_server = kServerKinds.find(" " + kind + " ") != std::string_view::npos ||
+    const bool is_server = has_word(kServerKinds, kind) ||
                            (kind == "Model" && !text_at(map, {"spec", "engine"}).empty());
     if (is_server && tried_ == before)
       keep(unread_start("is of kind " + printable(kind) + ", whose servers are not read", {},
@@ -408,8 +366,7 @@ class Walk {
         if (const Ptr least = scalar_at(map, {scaler, key});
             least != nullptr && !is_disabled(*map.find(scaler)->value))
           context.minimum = least;
-    if (const Member* member = map.find("parallelism"); member != nullptr)
-      note_parallelism(*member->value, context);
+    if (const ConfigNode* sizes = map.child("parallelism")) note_parallelism(*sizes, context);
   }
 
   /// The least that an autoscaler of its own (HorizontalPodAutoscaler, ScaledObject, PodAutoscaler)
@@ -440,11 +397,10 @@ class Walk {
   }
 
   static void note_device(const ConfigNode& container, Context& context) {
-    const Member* resources = container.find("resources");
     for (const std::string_view part : {"requests", "limits"}) {
-      const Member* list = resources == nullptr ? nullptr : resources->value->find(part);
+      const ConfigNode* list = node_at(container, {"resources", part});
       if (list == nullptr) continue;
-      for (const Member& resource : list->value->members())
+      for (const Member& resource : list->members())
         if (is_device(resource.key) || resource.key == "gpu")  // Dynamo's.
           context.device =
               plain(resource.key == "gpu" ? "nvidia.com/gpu" : resource.key, resource.key_where);
@@ -452,9 +408,8 @@ class Walk {
   }
 
   void note_files(const ConfigNode& config_map) {
-    const Member* data = config_map.find("data");
-    if (data == nullptr) return;
-    for (const Member& file : data->value->members()) files_[file.key] = file.value;
+    if (const ConfigNode* data = config_map.child("data"))
+      for (const Member& file : data->members()) files_[file.key] = file.value;
   }
 
   /// Names and roles that the map gives to what is below it.
@@ -467,35 +422,28 @@ class Walk {
       if (role != "prefill" && role != "decode") role = text_at(map, {key});
     if (role != "prefill" && role != "decode") role = role_in(name);
     if (!role.empty()) context.role = role;
-    const Member* pod = map.find("spec");
-    if (pod != nullptr && pod->value->find("containers") != nullptr) note_labels(map, context);
+    if (node_at(map, {"spec", "containers"}) != nullptr) note_labels(map, context);
   }
 
   static void note_labels(const ConfigNode& pod, Context& context) {
-    const Member* metadata = pod.find("metadata");
-    const Member* labels = metadata != nullptr ? metadata->value->find("labels") : nullptr;
+    const ConfigNode* labels = node_at(pod, {"metadata", "labels"});
     if (labels == nullptr) return;
     context.labels.clear();
-    for (const Member& label : labels->value->members())
+    for (const Member& label : labels->members())
       if (label.value->is_scalar())
         context.labels.push_back(plain(label.key + "=" + label.value->text(), label.key_where));
   }
 
   void visit_member(const Member& member, const Context& context) {
-    constexpr std::array<std::string_view, 5> kElsewhere = {"metadata", "status", "initContainers",
-                                                            "volumes", "routerSpec"};
-    if (std::find(kElsewhere.begin(), kElsewhere.end(), member.key) != kElsewhere.end()) return;
+    if (has_word("metadata status initContainers volumes routerSpec", member.key)) return;
     const bool is_map = member.value->is_map();
     if (is_map && is_disabled(*member.value)) return;
     if (member.key == "mainContainer" && is_map) return visit_container(*member.value, context);
-    if (member.key == "containers" && member.value->is_sequence()) {
+    const bool is_models = member.key == "modelSpec";
+    if (member.value->is_sequence() && (is_models || member.key == "containers")) {
       for (const Ptr& item : member.value->items())
-        if (item->is_map()) visit_container(*item, context);
-      return;
-    }
-    if (member.key == "modelSpec" && member.value->is_sequence()) {
-      for (const Ptr& item : member.value->items())
-        if (item->is_map()) add_stack_model(*item, context);
+        if (item->is_map())
+          is_models ? add_stack_model(*item, context) : visit_container(*item, context);
       return;
     }
     Context below = context;
@@ -524,16 +472,17 @@ class Walk {
   /// config/llmisvcconfig of kserve/kserve@aaac4e2).
   void visit_service(const Ptr& service, Context context) {
     const Ptr whole = with_configurations(service);
-    const Ptr spec = node_at(*whole, {"spec"}), prefill = node_at(*whole, {"spec", "prefill"});
+    const Ptr spec = value_at(*whole, {"spec"}), prefill = value_at(*whole, {"spec", "prefill"});
     if (spec == nullptr || !spec->is_map()) return;
     const Ptr uri = scalar_at(*spec, {"model", "uri"}), name = scalar_at(*spec, {"model", "name"});
     const bool is_published = name == nullptr || (uri != nullptr && uri->text().starts_with("hf:"));
-    if (uri != nullptr) add_flag("model", is_published ? without_scheme(uri) : name, context);
-    if (const Ptr lora = node_at(*spec, {"model", "lora"})) {
-      add_flag("enable-lora", plain("true", lora->where()), context);
-      add_flag("max-loras", scalar_at(*lora, {"maxAdapters"}), context);
-      add_flag("max-lora-rank", scalar_at(*lora, {"maxRank"}), context);
-      add_flag("max-cpu-loras", scalar_at(*lora, {"maxCpuAdapters"}), context);
+    if (uri != nullptr)
+      add_member(context.flags, "model", is_published ? without_scheme(uri) : name);
+    if (const Ptr lora = value_at(*spec, {"model", "lora"})) {
+      add_member(context.flags, "enable-lora", plain("true", lora->where()));
+      add_member(context.flags, "max-loras", scalar_at(*lora, {"maxAdapters"}));
+      add_member(context.flags, "max-lora-rank", scalar_at(*lora, {"maxRank"}));
+      add_member(context.flags, "max-cpu-loras", scalar_at(*lora, {"maxCpuAdapters"}));
     }
     context.is_service = true;
     for (const Ptr& workload : {spec, prefill}) {
@@ -543,33 +492,30 @@ class Walk {
       if (workload == prefill) below.name += "-prefill";
       note_counts(*workload, {}, below);
       if (const Ptr memory = scalar_at(*workload, {"kvCacheOffloading", "cpu"}))
-        add_flag("kv-offloading-size",
-                 plain(memory->text().substr(0, memory->text().find("Gi")), memory->where()),
-                 below);
-      const Ptr pod = node_at(*workload, {"template"});
+        add_member(below.flags, "kv-offloading-size",
+                   plain(memory->text().substr(0, memory->text().find("Gi")), memory->where()));
+      const Ptr pod = value_at(*workload, {"template"});
       if (pod != nullptr) note_accelerators(*pod, below);
       Ptr main = ConfigNode::make_map({}, workload->where());
-      if (const Ptr list = pod == nullptr ? nullptr : node_at(*pod, {"containers"}))
-        for (const Ptr& item : list->items())
-          if (text_at(*item, {"name"}) == "main" || list->items().size() == 1) main = item;
+      const std::vector<Ptr>& list = items_at(*workload, {"template", "containers"});
+      for (const Ptr& item : list)
+        if (text_at(*item, {"name"}) == "main" || list.size() == 1) main = item;
       visit_container(*main, below);
     }
   }
 
   /// The service laid over the configurations that it names.
   Ptr with_configurations(const Ptr& service) {
-    const Ptr references = node_at(*service, {"spec", "baseRefs"});
-    const Ptr objects = node_at(*root_, {"items"});
     Ptr base;
-    for (std::size_t i = 0; references != nullptr && i < references->items().size(); ++i) {
-      const std::string name = text_at(*references->items()[i], {"name"});
+    for (const Ptr& reference : items_at(*service, {"spec", "baseRefs"})) {
+      const std::string name = text_at(*reference, {"name"});
       Ptr found;
-      for (std::size_t k = 0; objects != nullptr && k < objects->items().size(); ++k)
-        if (text_at(*objects->items()[k], {"kind"}) == "LLMInferenceServiceConfig" &&
-            text_at(*objects->items()[k], {"metadata", "name"}) == name)
-          found = objects->items()[k];
+      for (const Ptr& object : items_at(*root_, {"items"}))
+        if (text_at(*object, {"kind"}) == "LLMInferenceServiceConfig" &&
+            text_at(*object, {"metadata", "name"}) == name)
+          found = object;
       if (found == nullptr)
-        diagnostics_.warning(references->items()[i]->where(), key_path_,
+        diagnostics_.warning(reference->where(), key_path_,
                              "names a configuration that this file does not hold, so its settings "
                              "are not known (got " +
                                  in_quotes(name) + ")",
@@ -590,13 +536,13 @@ class Walk {
                                  {}, stack.find(method)->key_where),
                     "", context);
     const auto part = [&](std::string_view group, std::string_view key) {
-      const Ptr inside = node_at(stack, {group, key});
-      const Ptr found = inside != nullptr ? inside : node_at(stack, {key});
+      const Ptr inside = value_at(stack, {group, key});
+      const Ptr found = inside != nullptr ? inside : value_at(stack, {key});
       return found != nullptr ? found : ConfigNode::make_map({}, stack.where());
     };
     const Ptr model = part("common", "model"), shared = part("common", "vllmCommon");
     const Ptr id = scalar_at(*model, {"huggingfaceId"});
-    add_flag("model", id != nullptr ? id : scalar_at(*model, {"name"}), context);
+    add_member(context.flags, "model", id != nullptr ? id : scalar_at(*model, {"name"}));
     struct Setting {
       std::string_view key, variable, standard, flag;
     };
@@ -611,10 +557,10 @@ class Walk {
       Ptr value = scalar_at(*model, {s.key});
       if (value == nullptr) value = plain(std::string(s.standard), model->where());
       context.variables[std::string(s.variable)] = {value->text(), value->where()};
-      if (!s.flag.empty()) add_flag(std::string(s.flag), value, context);
+      if (!s.flag.empty()) add_member(context.flags, std::string(s.flag), value);
     }
     if (text_at(*shared, {"flags", "enforceEager"}) != "false")
-      add_flag("enforce-eager", plain("true", model->where()), context);
+      add_member(context.flags, "enforce-eager", plain("true", model->where()));
     const Ptr images = part("common", "images"), device = part("common", "accelerator");
     if (const Ptr tag = scalar_at(*images, {"vllm", "tag"}))
       context.image = {text_at(*images, {"vllm", "repository"}) + ":" + tag->text(), tag->where()};
@@ -633,15 +579,14 @@ class Walk {
     context.role = role;
     note_accelerators(servers, context);
     note_counts(servers, {}, context);
-    if (const Ptr more = node_at(servers, {"extraEnvVars"}))
+    if (const Ptr more = value_at(servers, {"extraEnvVars"}))
       read_environment(*tree::map({{"env", more}}, more->where()), context);
     std::optional<ServerStart> start;
     const Ptr command = scalar_at(servers, {"vllm", "customCommand"});
     if (command == nullptr) {
       start = ServerStart{.where = servers.where()};
-      if (const Ptr flags = node_at(servers, {"vllm", "additionalFlags"}))
-        for (const Ptr& flag : flags->items())
-          add_words(flag->text(), flag->where(), context.variables, *start);
+      for (const Ptr& flag : items_at(servers, {"vllm", "additionalFlags"}))
+        add_words(flag->text(), flag->where(), context.variables, *start);
     } else {
       // Settings of the accelerator's profile, which are empty or harmless for GPUs.
       std::string text = command->text();
@@ -685,10 +630,8 @@ class Walk {
   static std::vector<Ptr> command_words(const ConfigNode& container) {
     std::vector<Ptr> words;
     for (const std::string_view key : {"entrypoint", "command", "args"}) {
-      const Member* member = container.find(key);
-      if (member == nullptr) continue;
-      if (member->value->is_scalar()) words.push_back(member->value);
-      for (const Ptr& item : member->value->items())
+      if (const Ptr line = scalar_at(container, {key})) words.push_back(line);
+      for (const Ptr& item : items_at(container, {key}))
         if (item->is_scalar()) words.push_back(item);
     }
     return words;
@@ -790,12 +733,13 @@ class Walk {
     context.device = scalar_at(spec, {"requestGPUType"});
     context.replicas = replicas_at(spec, "replicaCount");
     if (const Ptr model = scalar_at(spec, {"modelURL"}))
-      add_flag("model", without_scheme(model), context);
+      add_member(context.flags, "model", without_scheme(model));
     read_environment(spec, context);
     if (const Ptr tag = scalar_at(spec, {"tag"}))
       context.image = {text_at(spec, {"repository"}) + ":" + tag->text(), tag->where()};
     ServerStart start{.where = spec.where()};
-    if (const Ptr lora = scalar_at(spec, {"enableLoRA"})) add_flag("enable-lora", lora, context);
+    if (const Ptr lora = scalar_at(spec, {"enableLoRA"}))
+      add_member(context.flags, "enable-lora", lora);
     if (text_at(spec, {"lmcacheConfig", "enabled"}) == "true")
       add_lmcache(*spec.find("lmcacheConfig")->value, context);
     if (const Member* config = spec.find("vllmConfig"))
@@ -806,10 +750,8 @@ class Walk {
   /// Its chart turns these into the connector and LMCache's environment
   /// (deployment-vllm-multi.yaml).
   static void add_lmcache(const ConfigNode& config, Context& context) {
-    add_flag("kv-transfer-config",
-             ConfigNode::make_scalar(R"({"kv_connector": "LMCacheConnectorV1"})",
-                                     ConfigNode::Style::kQuoted, config.where()),
-             context);
+    add_member(context.flags, "kv-transfer-config",
+               tree::text(R"({"kv_connector": "LMCacheConnectorV1"})", config.where()));
     if (const Ptr size = scalar_at(config, {"cpuOffloadingBufferSize"}))
       context.variables["LMCACHE_MAX_LOCAL_CPU_SIZE"] = {size->text(), size->where()};
     if (const Ptr size = scalar_at(config, {"diskOffloadingBufferSize"}))
@@ -833,7 +775,7 @@ class Walk {
   void add_kubeai_model(const ConfigNode& spec, Context context) {
     note_accelerators(spec, context);
     if (const Ptr model = scalar_at(spec, {"url"}))
-      add_flag("model", without_scheme(model), context);
+      add_member(context.flags, "model", without_scheme(model));
     context.replicas = replicas_at(spec, "replicas");
     context.minimum = scalar_at(spec, {"minReplicas"});
     // Profiles are named by vendors: nvidia-gpu-l4, amd-gpu-mi300x, google-tpu-v5e-1x1, cpu.
@@ -845,8 +787,7 @@ class Walk {
     read_environment(spec, context);
     context.router = kubeai_router(spec);
     ServerStart start{.where = spec.where()};
-    if (const Member* args = spec.find("args"))
-      start.words = chart_words(args->value->items(), context.variables);
+    start.words = chart_words(items_at(spec, {"args"}), context.variables);
     keep(std::move(start), "", context);
   }
 

@@ -14,13 +14,13 @@
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
 namespace {
 
-using Ptr = ConfigNode::Ptr;
 using enum FlagTakes;
 
 /// The names as in the table.
@@ -84,12 +84,6 @@ std::string_view without_dashes(std::string_view flag) {
   return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
 }
 
-std::string with_dashes(std::string_view name) {
-  std::string out(name);
-  std::replace(out.begin(), out.end(), '_', '-');
-  return out;
-}
-
 bool is_flag_word(const ShellWord& word) {
   const bool is_negative_number =
       word.text.size() > 1 &&
@@ -118,7 +112,7 @@ const std::vector<std::string>& all_names() {
 }
 
 std::string suggestion(std::string_view name) {
-  const std::string written = with_dashes(name);
+  const std::string written = with_hyphens(std::string(name));
   if (by_short_form(written) != nullptr) return "did you mean -" + written + "?";
   const std::string close = nearest(written, all_names());
   if (!close.empty()) return "did you mean --" + close + "?";
@@ -129,7 +123,7 @@ std::string suggestion(std::string_view name) {
 const FlagRule* find_begun(const std::string& written, const SourceLocation& where,
                            const std::string& key_path, bool& negated, Diagnostics& diagnostics) {
   if (const FlagRule* rule = find_flag(written, negated)) return rule;
-  const std::string name = with_dashes(without_dashes(written));
+  const std::string name = with_hyphens(std::string(without_dashes(written)));
   std::vector<std::string> meant;
   if (written.starts_with("--")) meant = flags_beginning(name, all_names());
   if (meant.size() == 1) return find_flag_key(meant.front(), negated);
@@ -285,14 +279,8 @@ class WordReader {
 
 }  // namespace
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 const FlagRule* find_flag_key(std::string_view key, bool& negated) {
-  const std::string name = with_dashes(key);
+  const std::string name = with_hyphens(std::string(key));
   const FlagRule* rule = exact(name);
   negated = false;
   if (rule != nullptr || !name.starts_with("no-")) return rule;

@@ -71,9 +71,6 @@ void note_variables(const ShellVariables& variables, bool with_lmcache, const st
 /// vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, v0.9 to v0.33.
 const std::vector<FlagRule>& all_flags();
 
-/// The text with its ASCII letters in lower case.
-std::string lower_case(std::string text);
-
 /// The rule of a flag of the command line, by its name or its short form; null when it is unknown.
 /// `negated` tells whether it was `--no-NAME`.
 const FlagRule* find_flag(std::string_view written, bool& negated);

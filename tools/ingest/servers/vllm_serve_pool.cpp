@@ -14,14 +14,13 @@
 #include "tools/ingest/tree/config_merge.h"
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
 namespace {
 
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
 using models::WeightDtype;
 
 /// `16k` is 16000, `16K` 16384, `25.6k` 25600: vLLM's readable whole numbers. Other text is left to
@@ -72,8 +71,7 @@ constexpr std::array kVllm = {Releases{9, 10, "2025-Q3"}, Releases{11, 12, "2025
 /// (558).
 constexpr std::array kLlmD = {Releases{2, 2, "2025-Q3"}, Releases{3, 4, "2025-H2"},
                               Releases{5, 7, "2026-H1"}, Releases{8, kNewest, "2026-H2"}};
-constexpr std::array<std::string_view, 4> kLlmDImages = {"llm-d", "llm-d-cuda", "llm-d-aws",
-                                                         "llm-d-rocm"};
+constexpr std::string_view kLlmDImages = "llm-d llm-d-cuda llm-d-aws llm-d-rocm";
 
 /// The release of the engine, read from an image's name.
 struct ImageRelease {
@@ -83,12 +81,12 @@ struct ImageRelease {
 };
 
 ImageRelease release_of(const std::string& image) {
-  const std::string_view name = std::string_view(image).substr(image.rfind('/') + 1);
+  const std::string_view name = last_part(image);
   const std::size_t tag = name.find(":v0.");
   if (tag == std::string_view::npos) return {};
   const std::string_view repository = name.substr(0, tag);
   const bool is_vllm = repository == "vllm-openai" || repository == "vllm-openai-rocm";
-  if (!is_vllm && std::ranges::find(kLlmDImages, repository) == kLlmDImages.end()) return {};
+  if (!is_vllm && !has_word(kLlmDImages, repository)) return {};
   int minor = 0;
   const char* const last = name.data() + name.size();
   const auto [end, error] = std::from_chars(name.data() + tag + 4, last, minor);
@@ -157,14 +155,14 @@ class Filler {
     if (is_explicit(key)) return;
     const std::size_t dot = std::min(key.find('.'), key.size());
     const std::string name(key.substr(std::min(dot + 1, key.size())));
-    std::vector<Member>& members = dot == key.size()            ? top_
-                                   : key.starts_with("engine.") ? engine_
-                                                                : api_server_;
+    Members& members = dot == key.size()            ? top_
+                       : key.starts_with("engine.") ? engine_
+                                                    : api_server_;
     members.push_back({dot == key.size() ? std::string(key) : name, value->where(), value});
   }
 
   void set(std::string_view key, const std::string& text, const SourceLocation& where) {
-    set(key, ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, where));
+    set(key, plain(text, where));
   }
 
   std::string shown(const std::string& name, const ServeFlag& flag) const {
@@ -284,9 +282,8 @@ class Filler {
   }
 
   void use_tiers() {
-    const Member* engine = pool_->find("engine");
-    const Member* own = engine != nullptr ? engine->value->find("kv_tiers") : nullptr;
-    if (own != nullptr && !own->value->is_map()) return;  // The pool says that it has none.
+    const ConfigNode* own = node_at(*pool_, {"engine", "kv_tiers"});
+    if (own != nullptr && !own->is_map()) return;  // The pool says that it has none.
     const ImageRelease release = release_of(start_.image.text);
     const TierSources sources{.transfer = find("kv-transfer-config"),
                               .size = find("kv-offloading-size"),
@@ -294,17 +291,14 @@ class Filler {
                               .environment = start_.environment,
                               .files = start_.files,
                               .lmcache_is_server = starts_lmcache_server(release)};
-    Ptr tiers = tiers_of(sources, key_path_, diagnostics_);
-    if (tiers == nullptr) return;
-    engine_.push_back({"kv_tiers", tiers->where(), tiers});
+    add_member(engine_, "kv_tiers", tiers_of(sources, key_path_, diagnostics_));
   }
 
   /// --kv-offloading-backend lmcache starts LMCache's server from v0.23 on.
   bool starts_lmcache_server(const ImageRelease& release) const {
     constexpr int kFirst = 23;
     if (release.vllm_minor > 0) return release.vllm_minor >= kFirst;
-    const Member* engine = pool_->find("engine");
-    const ConfigNode* preset = engine != nullptr ? engine->value->child("preset") : nullptr;
+    const ConfigNode* preset = node_at(*pool_, {"engine", "preset"});
     return (preset != nullptr ? preset->text() : release.preset) == "2026-H2";
   }
 
@@ -368,9 +362,7 @@ class Filler {
     const ServeFlag* served = find("served-model-name");
     if (is_place && !text.ends_with(".json") && served != nullptr && served->value.unknown.empty())
       model = served;
-    if (is_known("model", *model))
-      set("model", ConfigNode::make_scalar(model->value.text, ConfigNode::Style::kQuoted,
-                                           model->value.where));
+    if (is_known("model", *model)) set("model", tree::text(model->value.text, model->value.where));
   }
 
   /// vLLM's front end chooses the rank, unless each rank has a front end of its own.
@@ -467,8 +459,8 @@ class Filler {
   }
 
   Ptr result() const {
-    std::vector<Member> members = top_;
-    const auto add = [&](const char* key, const std::vector<Member>& below) {
+    Members members = top_;
+    const auto add = [&](const char* key, const Members& below) {
       if (!below.empty())
         members.push_back(
             {key, below.front().key_where, ConfigNode::make_map(below, below.front().key_where)});
@@ -483,9 +475,9 @@ class Filler {
   const std::string& key_path_;
   Diagnostics& diagnostics_;
   ServeFlags flags_;
-  std::vector<Member> top_;
-  std::vector<Member> engine_;
-  std::vector<Member> api_server_;
+  Members top_;
+  Members engine_;
+  Members api_server_;
 };
 
 }  // namespace

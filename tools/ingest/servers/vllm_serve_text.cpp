@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/servers/vllm_serve_files.h"
 #include "tools/ingest/tree/data_table.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
 
@@ -104,23 +105,20 @@ std::string_view engine_in(const std::string& text, const std::string& image) {
 
 ServerStart unread_start(const std::string& unread, std::string text, const SourceLocation& where) {
   ServerStart start{.where = where, .unread = unread};
-  constexpr std::string_view kModel = " --model-path --model --model-id --model-tag trtllm-serve ";
-  constexpr std::string_view kTensor = " --tp --tp-size --tensor-parallel-size --tensor-parallel ";
+  constexpr std::string_view kModel = "--model-path --model --model-id --model-tag trtllm-serve";
+  constexpr std::string_view kTensor = "--tp --tp-size --tensor-parallel-size --tensor-parallel";
   std::replace_if(
       text.begin(), text.end(),
       [](char c) { return std::string_view("=;\\\"'").find(c) != std::string_view::npos; }, ' ');
-  std::istringstream words(text);
-  std::string flag = " ";
-  for (std::string word; words >> word;) {
-    const bool is_model = kModel.find(flag) != std::string_view::npos;
-    const bool is_tensor = kTensor.find(flag) != std::string_view::npos;
+  std::string flag;
+  for (const std::string_view w : words_of(text)) {
+    const std::string word(w);
+    const bool is_model = has_word(kModel, flag);
     if (word == "serve") continue;
-    if (flag.size() > 1 && (is_model || is_tensor) && !word.starts_with("-") &&
+    if ((is_model || has_word(kTensor, flag)) && !word.starts_with("-") &&
         word.find('$') == std::string::npos)
-      start.flags.push_back({is_model ? "model" : "tp", where,
-                             ConfigNode::make_scalar(word, ConfigNode::Style::kPlain, where)});
-    std::replace(word.begin(), word.end(), '_', '-');
-    flag = " " + word + " ";
+      add_member(start.flags, is_model ? "model" : "tp", plain(word, where));
+    flag = with_hyphens(word);
   }
   return start;
 }
@@ -143,7 +141,7 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
   ShellVariables variables = known;
   Diagnostics found;
   std::vector<ShellCommand> commands = split_shell(text, places, variables, key_path, found);
-  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  append(diagnostics, found);
   if (found.has_errors()) return std::nullopt;
   for (std::size_t i = 0; i < commands.size(); ++i)
     if (const std::size_t script = script_index(commands[i]); script > 0) {

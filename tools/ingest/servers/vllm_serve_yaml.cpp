@@ -16,14 +16,12 @@
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
 namespace {
-
-using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
 
 constexpr std::string_view kKey = "vllm_serve";
 
@@ -39,11 +37,6 @@ constexpr std::array kSpellings = {
     Spelling{"enable_expert_parallel", "expert_parallel"},
 };
 
-std::string text_of(const ConfigNode& pool, std::string_view key) {
-  const Member* member = pool.find(key);
-  return member != nullptr && member->value->is_scalar() ? member->value->text() : std::string();
-}
-
 /// A value of an assignment: of --set, or of a sweep or a plan.
 bool is_assigned(const ConfigNode& value) {
   return value.style() == ConfigNode::Style::kUntyped || is_from_command_line(value.where());
@@ -57,10 +50,9 @@ Ptr with_own_spelling(const Ptr& pool, const std::string& path, Diagnostics& dia
     Member renamed = member;
     for (const Spelling& spelling : kSpellings)
       if (member.key == spelling.vllm) renamed.key = std::string(spelling.here);
-    const auto same = std::find_if(members.begin(), members.end(),
-                                   [&](const Member& other) { return other.key == renamed.key; });
+    Member* const same = find_member(members, renamed.key);
     const bool assigned = is_assigned(*member.value);
-    if (same == members.end()) {
+    if (same == nullptr) {
       members.push_back(std::move(renamed));
     } else if (assigned || is_assigned(*same->value)) {
       if (assigned) *same = std::move(renamed);
@@ -73,11 +65,6 @@ Ptr with_own_spelling(const Ptr& pool, const std::string& path, Diagnostics& dia
   return ConfigNode::make_map(std::move(members), pool->where());
 }
 
-bool has_config_suffix(const std::string& text) {
-  return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json") ||
-         text.ends_with(".yaml.in");
-}
-
 /// The starts of files that several pools name, so that each is read once.
 using StartsOfFiles = std::map<std::string, std::vector<ServerStart>>;
 
@@ -86,8 +73,8 @@ class Finder {
  public:
   Finder(const ConfigNode& pool, const std::string& path, StartsOfFiles& files,
          Diagnostics& diagnostics)
-      : role_(text_of(pool, "role")),
-        name_(text_of(pool, "name")),
+      : role_(text_at(pool, {"role"})),
+        name_(text_at(pool, {"name"})),
         path_(path),
         files_(files),
         diagnostics_(diagnostics) {}
@@ -106,7 +93,7 @@ class Finder {
       if (const auto read = files_.find(file); read != files_.end()) return choose(read->second);
       if (is_kustomization(file)) return in_kustomization(file, *value);
       std::error_code missing;
-      if (has_config_suffix(text) &&
+      if (is_config_name(text) &&
           (!has_blanks || std::filesystem::is_regular_file(file, missing))) {
         const Ptr root = read_manifest_file(file, value->where(), path_, diagnostics_);
         return root == nullptr ? std::nullopt : in_tree(root, file);
@@ -184,8 +171,9 @@ class Finder {
     if (starts.size() == 1) return std::move(starts.front());
     std::string names;
     for (const ServerStart& start : starts)
-      names += (names.empty() ? "" : ", ") + printable(start.name) +
-               (start.role.empty() || start.role == start.name ? "" : " (" + start.role + ")");
+      add_word(names,
+               printable(start.name) +
+                   (start.role.empty() || start.role == start.name ? "" : " (" + start.role + ")"));
     const auto keep = [&](const auto& fits) {
       if (std::any_of(starts.begin(), starts.end(), fits))
         std::erase_if(starts, [&](const ServerStart& start) { return !fits(start); });
@@ -228,16 +216,11 @@ Ptr pool_without(const Ptr& pool, const std::string& path, StartsOfFiles& files,
     diagnostics.warning(assumed->value->where(), child_path(path, "assumed"),
                         "the servers are assumed: " + printable(assumed->value->text(), 200),
                         "write the pool that you have, and leave this key out");
-    std::vector<Member> rest = spelled->members();
-    std::erase_if(rest, [](const Member& member) { return member.key == "assumed"; });
-    spelled = ConfigNode::make_map(std::move(rest), pool->where());
+    spelled = without_key(spelled, "assumed");
   }
   const Member* serve = spelled->find(kKey);
   if (serve == nullptr) return spelled;
-  std::vector<Member> members;
-  for (const Member& member : spelled->members())
-    if (member.key != kKey) members.push_back(member);
-  Ptr own = ConfigNode::make_map(std::move(members), pool->where());
+  const Ptr own = without_key(spelled, kKey);
   if (serve->value->is_null()) return own;
   const std::string serve_path = child_path(path, kKey);
   Diagnostics found;
@@ -262,9 +245,8 @@ bool same_routing(const RouterChoice& a, const RouterChoice& b) {
 
 /// The scenario's own words about routing go before those of the servers' files.
 bool chooses_router(const ConfigNode& scenario) {
-  const Member* routing = scenario.find("routing");
-  return routing != nullptr && (routing->value->find("balancer") != nullptr ||
-                                routing->value->find("endpoint_picker") != nullptr);
+  return node_at(scenario, {"routing", "balancer"}) != nullptr ||
+         node_at(scenario, {"routing", "endpoint_picker"}) != nullptr;
 }
 
 /// The scenario behind the router that its servers' files name.
@@ -291,8 +273,7 @@ Ptr with_router(const Ptr& scenario, const std::vector<FoundRouter>& routers,
     return scenario;
   }
   const Ptr routing = ConfigNode::make_map(first.routing, first.where);
-  return merge_configs(ConfigNode::make_map({{"routing", first.where, routing}}, first.where),
-                       scenario);
+  return merge_configs(tree::map({{"routing", routing}}, first.where), scenario);
 }
 
 }  // namespace
@@ -303,11 +284,10 @@ Ptr without_vllm_serve(const Ptr& scenario, Diagnostics& diagnostics) {
   const Ptr filled = change_member(scenario, "cluster", [&](const Ptr& cluster) {
     return change_member(cluster, "pools", [&](const Ptr& pools) {
       if (!pools->is_sequence()) return pools;
-      std::vector<Ptr> items = pools->items();
-      for (std::size_t i = 0; i < items.size(); ++i)
-        items[i] =
-            pool_without(items[i], element_path("cluster.pools", i), files, routers, diagnostics);
-      return ConfigNode::make_sequence(std::move(items), pools->where());
+      std::size_t i = 0;
+      return with_children(pools, [&](const Ptr& pool) {
+        return pool_without(pool, element_path("cluster.pools", i++), files, routers, diagnostics);
+      });
     });
   });
   return with_router(filled, routers, diagnostics);

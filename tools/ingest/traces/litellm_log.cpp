@@ -132,10 +132,9 @@ class LiteLlmReader final : public LineTraceReader {
 class SortedLiteLlmReader final : public SortedTraceReader {
  public:
   SortedLiteLlmReader(std::unique_ptr<TraceReader> reader, bool from_first)
-      : SortedTraceReader(from_first), reader_(std::move(reader)) {}
+      : SortedTraceReader(reader->file(), from_first), reader_(std::move(reader)) {}
 
   const Diagnostics& diagnostics() const override { return reader_->diagnostics(); }
-  std::string file() const override { return reader_->file(); }
 
  private:
   bool collect(std::vector<TraceRecord>& records) override {

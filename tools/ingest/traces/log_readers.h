@@ -67,8 +67,11 @@ std::unique_ptr<workloads::TraceReader> make_vllm_log_reader(
 /// first. Records of one instant keep the file's order. All records are in memory.
 class SortedTraceReader : public workloads::TraceReader {
  public:
-  explicit SortedTraceReader(bool from_first) : from_first_(from_first) {}
+  SortedTraceReader(std::string file, bool from_first)
+      : file_(std::move(file)), from_first_(from_first) {}
 
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+  std::string file() const final { return file_; }
   bool next(workloads::TraceRecord& record) final {
     if (!read_) read_all();
     if (position_ == records_.size()) return false;
@@ -79,6 +82,9 @@ class SortedTraceReader : public workloads::TraceReader {
  protected:
   /// Appends the records in the file's order. Whether there was no error.
   virtual bool collect(std::vector<workloads::TraceRecord>& records) = 0;
+
+  std::string file_;
+  Diagnostics diagnostics_;
 
  private:
   void read_all() {

@@ -11,9 +11,11 @@
 #include "base/config_node.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/tree/csv_splitter.h"
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
@@ -34,17 +36,6 @@ constexpr std::array<Named, 4> kStatistics = {
 constexpr std::array<Named, 4> kBenchLatencies = {
     {{"ttft", "ttft"}, {"tpot", "tpot"}, {"itl", "itl"}, {"e2el", "request_latency"}}};
 
-/// The value at a path of keys, or null.
-const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> path) {
-  const ConfigNode* node = &root;
-  for (const std::string_view key : path) {
-    const ConfigNode::Member* member = node->is_map() ? node->find(key) : nullptr;
-    if (member == nullptr) return nullptr;
-    node = member->value.get();
-  }
-  return node;
-}
-
 /// Collects the numbers of one file.
 class ResultReader {
  public:
@@ -52,19 +43,19 @@ class ResultReader {
                Diagnostics& diagnostics)
       : root_(root), policy_(std::move(policy)), table_(table), diagnostics_(diagnostics) {}
 
-  bool is_lifecycle() const { return at(root_, {"successes", "latency"}) != nullptr; }
-  bool is_vllm_bench() const { return at(root_, {"mean_ttft_ms"}) != nullptr; }
+  bool is_lifecycle() const { return node_at(root_, {"successes", "latency"}) != nullptr; }
+  bool is_vllm_bench() const { return node_at(root_, {"mean_ttft_ms"}) != nullptr; }
 
   void lifecycle(const std::string& stage, const std::string& source) {
     begin(stage, source);
     for (const Named& latency : kLatencies)
       for (const Named& statistic : kStatistics)
-        add(at(root_, {"successes", "latency", latency.key, statistic.key}), latency.metric,
+        add(node_at(root_, {"successes", "latency", latency.key, statistic.key}), latency.metric,
             statistic.metric, "s");
-    add(at(root_, {"successes", "throughput", "output_tokens_per_sec"}), "output_throughput",
+    add(node_at(root_, {"successes", "throughput", "output_tokens_per_sec"}), "output_throughput",
         "mean", "tok/s");
-    add(at(root_, {"successes", "throughput", "requests_per_sec"}), "request_throughput", "mean",
-        "req/s");
+    add(node_at(root_, {"successes", "throughput", "requests_per_sec"}), "request_throughput",
+        "mean", "req/s");
   }
 
   void vllm_bench(const std::string& source) {
@@ -72,10 +63,10 @@ class ResultReader {
     for (const Named& latency : kBenchLatencies)
       for (const Named& statistic : kStatistics) {
         const std::string key = std::string(statistic.key) + "_" + std::string(latency.key) + "_ms";
-        add(at(root_, {key}), latency.metric, statistic.metric, "ms");
+        add(node_at(root_, {key}), latency.metric, statistic.metric, "ms");
       }
-    add(at(root_, {"output_throughput"}), "output_throughput", "mean", "tok/s");
-    add(at(root_, {"request_throughput"}), "request_throughput", "mean", "req/s");
+    add(node_at(root_, {"output_throughput"}), "output_throughput", "mean", "tok/s");
+    add(node_at(root_, {"request_throughput"}), "request_throughput", "mean", "req/s");
     table_.loads.push_back(stated_load());
   }
 
@@ -83,8 +74,8 @@ class ResultReader {
   using Stated = std::optional<StatedLoad::At<double>>;
 
   Stated number(std::string_view key) const {
-    const ConfigNode* const node = at(root_, {key});
-    if (node == nullptr || !node->is_scalar()) return std::nullopt;
+    const ConfigNode::Ptr node = scalar_at(root_, {key});
+    if (node == nullptr) return std::nullopt;
     if (node->text() == "inf")
       return StatedLoad::At<double>{std::numeric_limits<double>::infinity(), node->where()};
     const Parsed<double> value = parse_real(*node, {.min = 0});
@@ -94,8 +85,8 @@ class ResultReader {
 
   StatedLoad stated_load() const {
     StatedLoad load;
-    if (const ConfigNode* const model = at(root_, {"model_id"});
-        model != nullptr && model->is_scalar() && !model->text().empty())
+    if (const ConfigNode::Ptr model = scalar_at(root_, {"model_id"});
+        model != nullptr && !model->text().empty())
       load.model = {model->text(), model->where()};
     load.request_rate = number("request_rate");
     load.requests = number("num_prompts");
@@ -161,7 +152,7 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
   const ConfigNode::Ptr root = read_config_file(path, diagnostics);
   if (root == nullptr) return;
   const std::string name = std::filesystem::path(path).filename().string();
-  if (const ConfigNode* const mark = at(*root, {"interrupted"});
+  if (const ConfigNode* const mark = root->child("interrupted");
       mark != nullptr && mark->text() == "true") {
     diagnostics.error(mark->where(), "interrupted",
                       "is a result of an interrupted run: its numbers are partial",
@@ -271,9 +262,7 @@ std::optional<MeasuredTable> parse_measured_csv(const std::string& text, const s
                     "must have 9 fields (got " + std::to_string(fields.size()) + ")");
         continue;
       }
-      const auto number =
-          ConfigNode::make_scalar(fields[7], ConfigNode::Style::kUntyped, places[7]);
-      const Parsed<double> value = parse_real(*number, {});
+      const Parsed<double> value = parse_real(*untyped(fields[7], places[7]), {});
       if (!value.value) {
         found.error(places[7], "value", value.message, value.hint);
         continue;
@@ -293,7 +282,7 @@ std::optional<MeasuredTable> parse_measured_csv(const std::string& text, const s
                             .line = places[0].line});
     }
   }
-  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  append(diagnostics, found);
   if (found.has_errors()) return std::nullopt;
   return table;
 }

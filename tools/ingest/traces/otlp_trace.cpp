@@ -48,13 +48,9 @@ constexpr std::size_t kLongestLine = 256U << 20U;
 class OtlpReader final : public SortedTraceReader {
  public:
   OtlpReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
-      : SortedTraceReader(options.from_first),
+      : SortedTraceReader(std::move(file), options.from_first),
         in_(std::move(in)),
-        file_(std::move(file)),
         text_scale_(options.text_scale) {}
-
-  const Diagnostics& diagnostics() const override { return diagnostics_; }
-  std::string file() const override { return file_; }
 
  private:
   struct Value {
@@ -283,7 +279,7 @@ class OtlpReader final : public SortedTraceReader {
   }
 
   std::unique_ptr<std::istream> in_;
-  std::string file_, line_;
+  std::string line_;
   double text_scale_;
   JsonScanner* json_ = nullptr;
   Span span_;
@@ -292,7 +288,6 @@ class OtlpReader final : public SortedTraceReader {
   std::set<std::string> noted_;
   std::size_t failed_ = 0, unanswered_ = 0, other_ = 0;
   std::size_t structures_ = 0;  ///< Messages that are no text.
-  Diagnostics diagnostics_;
 };
 
 }  // namespace

@@ -317,26 +317,21 @@ void note_columns(const TraceReference& reference, const std::string& line,
 }  // namespace
 
 std::optional<TraceReadOptions> trace_format(const std::string& name) {
-  if (name == "mooncake") return with_format(TraceFormat::kMooncake);
-  if (name == "timed_trace") {
+  constexpr std::pair<std::string_view, TraceFormat> kFormats[] = {
+      {"mooncake", TraceFormat::kMooncake}, {"timed_trace", TraceFormat::kMooncake},
+      {"azure", TraceFormat::kAzure},       {"AzurePublicDataset", TraceFormat::kAzure},
+      {"burstgpt", TraceFormat::kBurstGpt}, {"vidur", TraceFormat::kVidur},
+      {"csv", TraceFormat::kCsv},           {"jsonl", TraceFormat::kJsonl},
+      {"litellm", TraceFormat::kLiteLlm},   {"otlp", TraceFormat::kOtlp},
+      {"vllm-log", TraceFormat::kVllmLog}};
+  for (const auto& [known, format] : kFormats) {
+    if (name != known) continue;
+    TraceReadOptions options = with_format(format);
     // vLLM waits for the first request's time, too.
-    TraceReadOptions options = with_format(TraceFormat::kMooncake);
-    options.from_first = false;
+    if (name == "timed_trace") options.from_first = false;
+    options.truncate_to_10ms = name == "AzurePublicDataset";
     return options;
   }
-  if (name == "azure") return with_format(TraceFormat::kAzure);
-  if (name == "AzurePublicDataset") {
-    TraceReadOptions options = with_format(TraceFormat::kAzure);
-    options.truncate_to_10ms = true;
-    return options;
-  }
-  if (name == "burstgpt") return with_format(TraceFormat::kBurstGpt);
-  if (name == "vidur") return with_format(TraceFormat::kVidur);
-  if (name == "csv") return with_format(TraceFormat::kCsv);
-  if (name == "jsonl") return with_format(TraceFormat::kJsonl);
-  if (name == "litellm") return with_format(TraceFormat::kLiteLlm);
-  if (name == "otlp") return with_format(TraceFormat::kOtlp);
-  if (name == "vllm-log") return with_format(TraceFormat::kVllmLog);
   return std::nullopt;
 }
 

@@ -89,13 +89,9 @@ LoggedText read_text(std::string_view rest, std::string_view ids_name) {
 class VllmLogReader final : public SortedTraceReader {
  public:
   VllmLogReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
-      : SortedTraceReader(options.from_first),
+      : SortedTraceReader(std::move(file), options.from_first),
         in_(std::move(in)),
-        file_(std::move(file)),
         missing_(options.missing) {}
-
-  const Diagnostics& diagnostics() const override { return diagnostics_; }
-  std::string file() const override { return file_; }
 
  private:
   struct Request {
@@ -301,7 +297,6 @@ class VllmLogReader final : public SortedTraceReader {
   }
 
   std::unique_ptr<std::istream> in_;
-  std::string file_;
   MissingLengths missing_;
   std::int64_t line_ = 0;
   int column_ = 1;
@@ -311,7 +306,6 @@ class VllmLogReader final : public SortedTraceReader {
   std::unordered_map<std::string, Request> prompts_;  ///< Whose request line is to come.
   std::set<std::string> noted_;
   Counts counts_;
-  Diagnostics diagnostics_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
@@ -13,15 +14,11 @@ namespace routesim::tools {
 namespace {
 
 using Node = ConfigNode;
-using Ptr = ConfigNode::Ptr;
 
 /// Keys that can name the elements of a list, the strongest first.
 constexpr std::array<std::string_view, 3> kIdentityKeys = {"name", "pluginRef", "type"};
 
-std::string identity(const Node& element, std::string_view key) {
-  const Node::Member* member = element.is_map() ? element.find(key) : nullptr;
-  return member != nullptr && member->value->is_scalar() ? member->value->text() : std::string();
-}
+std::string identity(const Node& element, std::string_view key) { return text_at(element, {key}); }
 
 /// The key by which all elements of both lists can be told apart; empty when there is none.
 std::string_view common_identity(const Node& a, const Node& b) {
@@ -41,11 +38,10 @@ Ptr merge_named_lists(const Node& base, const Node& over, std::string_view key) 
     const auto same = std::find_if(items.begin(), items.end(), [&](const Ptr& existing) {
       return identity(*existing, key) == name;
     });
-    if (same == items.end()) {
+    if (same == items.end())
       items.push_back(item);
-    } else {
+    else
       *same = merge_configs(*same, item);
-    }
   }
   return Node::make_sequence(std::move(items), over.where());
 }
@@ -56,7 +52,7 @@ std::string known_names(const Node& list) {
     std::string name;
     for (const std::string_view key : kIdentityKeys)
       if (name.empty()) name = identity(*item, key);
-    if (!name.empty()) names += (names.empty() ? "" : ", ") + printable(name);
+    if (!name.empty()) add_word(names, printable(name));
   }
   return names;
 }
@@ -99,17 +95,15 @@ class Assigner {
                   "select an element first: [0] or [name]; names: " + known_names(*parent));
     if (parent != nullptr && parent->is_scalar())
       return fail(in_quotes(key) + " is looked up in a plain value (" + got(*parent) + ")");
-    std::vector<Node::Member> members;
+    Members members;
     if (parent != nullptr) members = parent->members();
-    const auto same = std::find_if(members.begin(), members.end(),
-                                   [&](const Node::Member& m) { return m.key == key; });
-    const Ptr value = assign(same == members.end() ? nullptr : same->value, depth + 1);
+    Node::Member* const same = find_member(members, key);
+    const Ptr value = assign(same == nullptr ? nullptr : same->value, depth + 1);
     if (value == nullptr) return nullptr;
-    if (same == members.end()) {
+    if (same == nullptr)
       members.push_back({key, assignment_.where, value});
-    } else {
+    else
       same->value = value;
-    }
     const bool is_new = parent == nullptr || parent->is_null();
     return Node::make_map(std::move(members), is_new ? assignment_.where : parent->where());
   }
@@ -129,11 +123,8 @@ class Assigner {
                   "names: " + known_names(*parent));
     const Ptr value = assign(index < items.size() ? items[index] : nullptr, depth + 1);
     if (value == nullptr) return nullptr;
-    if (index == items.size()) {
-      items.push_back(value);
-    } else {
-      items[index] = value;
-    }
+    items.resize(std::max(items.size(), index + 1));
+    items[index] = value;
     return Node::make_sequence(std::move(items), parent->where());
   }
 
@@ -176,7 +167,7 @@ Ptr parse_value(const std::string& text, Diagnostics& diagnostics) {
   const SourceLocation where{.file = "--set"};
   if (text == "null" || text == "~") return Node::make_null(where);
   if (text.empty() || std::string_view("[{\"'").find(text[0]) == std::string_view::npos)
-    return Node::make_scalar(text, Node::Style::kUntyped, where);
+    return untyped(text, where);
   return parse_config(text, {.file = "--set"}, diagnostics);
 }
 
@@ -185,15 +176,12 @@ Ptr parse_value(const std::string& text, Diagnostics& diagnostics) {
 Ptr merge_configs(const Ptr& base, const Ptr& over) {
   if (base == nullptr || over == nullptr) return over == nullptr ? base : over;
   if (base->is_map() && over->is_map()) {
-    std::vector<Node::Member> members = base->members();
+    Members members = base->members();
     for (const Node::Member& member : over->members()) {
-      const auto same = std::find_if(members.begin(), members.end(),
-                                     [&](const Node::Member& m) { return m.key == member.key; });
-      if (same == members.end()) {
-        members.push_back(member);
-      } else {
+      if (Node::Member* const same = find_member(members, member.key))
         *same = {member.key, member.key_where, merge_configs(same->value, member.value)};
-      }
+      else
+        members.push_back(member);
     }
     return Node::make_map(std::move(members), over->where());
   }
@@ -207,29 +195,19 @@ Ptr merge_configs(const Ptr& base, const Ptr& over) {
 Ptr change_member(const Ptr& map, std::string_view key,
                   const std::function<Ptr(const Ptr&)>& change) {
   if (!map->is_map() || map->find(key) == nullptr) return map;
-  std::vector<Node::Member> members = map->members();
+  Members members = map->members();
   for (Node::Member& member : members)
     if (member.key == key) member.value = change(member.value);
   return Node::make_map(std::move(members), map->where());
 }
 
 Ptr moved_to(const Ptr& node, const SourceLocation& where) {
-  switch (node->kind()) {
-    case Node::Kind::kNull:
-      return Node::make_null(where);
-    case Node::Kind::kScalar:
-      return Node::make_scalar(node->text(), node->style(), where);
-    case Node::Kind::kSequence: {
-      std::vector<Ptr> items;
-      for (const Ptr& item : node->items()) items.push_back(moved_to(item, where));
-      return Node::make_sequence(std::move(items), where);
-    }
-    case Node::Kind::kMap:
-      break;
-  }
-  std::vector<Node::Member> members;
-  for (const Node::Member& member : node->members())
-    members.push_back({member.key, where, moved_to(member.value, where)});
+  if (node->is_null()) return Node::make_null(where);
+  if (node->is_scalar()) return Node::make_scalar(node->text(), node->style(), where);
+  const Ptr changed = with_children(node, [&](const Ptr& child) { return moved_to(child, where); });
+  if (node->is_sequence()) return tree::list(changed->items(), where);
+  Members members = changed->members();
+  for (Node::Member& member : members) member.key_where = where;
   return Node::make_map(std::move(members), where);
 }
 

@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
+#include "tools/ingest/tree/shell_words.h"
 
 namespace routesim::tools {
 
 namespace {
-
-using Ptr = ConfigNode::Ptr;
-
-std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 class Search {
  public:
@@ -35,9 +33,8 @@ class Search {
     std::vector<const Candidate*> named;
     std::string names;
     for (const Candidate& candidate : found_) {
-      if (std::find(files_.begin(), files_.end(), candidate.name) != files_.end())
-        named.push_back(&candidate);
-      names += (names.empty() ? "" : ", ") + printable(candidate.name);
+      if (std::ranges::count(files_, candidate.name) > 0) named.push_back(&candidate);
+      add_word(names, printable(candidate.name));
     }
     if (named.size() == 1) return {.node = named.front()->node, .hint = {}};
     if (found_.empty()) return {};
@@ -57,13 +54,12 @@ class Search {
     // An annotation of kubectl repeats the whole object.
     if (member.key == "metadata" || member.key == "status") return;
     if (names_file(member.key) && member.value->is_scalar())
-      files_.push_back(last_component(member.value->text()));
+      files_.emplace_back(last_part(member.value->text()));
     visit(member.value, member.key);
   }
 
   bool names_file(std::string_view key) const {
-    return std::find(wanted_.file_keys.begin(), wanted_.file_keys.end(), key) !=
-           wanted_.file_keys.end();
+    return std::ranges::count(wanted_.file_keys, key) > 0;
   }
 
   /// Remembers the files that a container's arguments name: `--flag=path` or `--flag`, `path`.
@@ -76,9 +72,9 @@ class Search {
       const std::string_view flag = std::string_view(text).substr(start, equals - start);
       if (!names_file(flag)) continue;
       if (equals < text.size())
-        files_.push_back(last_component(text.substr(equals + 1)));
+        files_.emplace_back(last_part(std::string_view(text).substr(equals + 1)));
       else if (i + 1 < items.size() && items[i + 1]->is_scalar())
-        files_.push_back(last_component(items[i + 1]->text()));
+        files_.emplace_back(last_part(items[i + 1]->text()));
     }
   }
 
@@ -98,19 +94,18 @@ Ptr read_manifest_file(const std::string& path, const SourceLocation& asked_from
 }
 
 bool is_kubernetes_object(const ConfigNode& node) {
-  const ConfigNode::Member* kind = node.find("kind");
-  return kind != nullptr && kind->value->is_scalar() && node.find("apiVersion") != nullptr;
+  return scalar_at(node, {"kind"}) != nullptr && node.find("apiVersion") != nullptr;
 }
 
 std::string kinds_held(const ConfigNode& root) {
   std::string kinds;
-  const ConfigNode* items = root.child("items");
-  for (const Ptr& object : items != nullptr ? items->items() : std::vector<Ptr>())
+  for (const Ptr& object : items_at(root, {"items"}))
     if (const ConfigNode* kind = object->child("kind");
         kind != nullptr &&
         (", " + kinds + ",").find(", " + kind->text() + ",") == std::string::npos)
-      kinds += (kinds.empty() ? "" : ", ") + printable(kind->text());
-  if (items == nullptr && is_kubernetes_object(root)) kinds = printable(root.child("kind")->text());
+      add_word(kinds, printable(kind->text()));
+  if (root.child("items") == nullptr && is_kubernetes_object(root))
+    kinds = printable(root.child("kind")->text());
   return kinds.empty() ? kinds : " (it holds " + kinds + ")";
 }
 
