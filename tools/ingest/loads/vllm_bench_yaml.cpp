@@ -94,28 +94,22 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
   return out;
 }
 
-/// Notes what becomes of a flag; those that are used are keys of the scenario.
-void note_fate(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
-  const KeyRule* rule = find_rule(key_table(kBenchFormat), with_underscores(flag.key));
-  diagnostics.key(key_use(flag.key_where, kBenchFormat, "workload.vllm_bench." + flag.key,
-                          rule == nullptr ? Fate::kUsed : rule->fate,
-                          rule == nullptr ? "" : rule->why, is_off(*flag.value)));
-}
-
-/// Says of a flag what the simulation leaves out; whether it is such a flag.
-bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
-  const std::string body = with_underscores(flag.key) == "extra_body"
-                               ? flag.value->text() + to_json(*flag.value)
-                               : std::string();
+/// Notes what becomes of a flag, and says what the simulation leaves out of it; whether the flag is
+/// no key of the scenario.
+bool is_left_out(const Member& flag, Diagnostics& diagnostics) {
+  const std::string path = "workload.vllm_bench." + flag.key, name = with_underscores(flag.key);
+  const KeyRule* rule = find_rule(key_table(kBenchFormat), name);
+  const Fate fate = rule == nullptr ? Fate::kUsed : rule->fate;
+  const std::string why(rule == nullptr ? "" : rule->why);
+  diagnostics.key(key_use(flag.key_where, kBenchFormat, path, fate, why, is_off(*flag.value)));
+  const std::string body =
+      name == "extra_body" ? flag.value->text() + to_json(*flag.value) : std::string();
   if (body.find("ignore_eos") != std::string::npos || body.find("_tokens") != std::string::npos)
-    diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key,
-                        "what it says of the length of answers is not read",
+    diagnostics.warning(flag.key_where, path, "what it says of the length of answers is not read",
                         "say it with ignore-eos, or the output-len of the data set");
-  const KeyRule* rule = find_rule(key_table(kBenchFormat), with_underscores(flag.key));
-  if (rule == nullptr || rule->fate != Fate::kNotModelled) return false;
-  if (!is_off(*flag.value))
-    diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(rule->why));
-  return true;
+  if (fate == Fate::kNotModelled && !is_off(*flag.value))
+    diagnostics.warning(flag.key_where, path, why);
+  return fate == Fate::kNotModelled || fate == Fate::kNoEffect;
 }
 
 /// A ready check waits for the answer to a test request; without a timeout there is none.
@@ -176,8 +170,7 @@ Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
   const bool states_test_request = has_flag(*flags, "initial_test_request");
   Members members;
   for (const ConfigNode::Member& flag : flags->members()) {
-    note_fate(flag, diagnostics);
-    if (is_unsimulated(flag, diagnostics) || is_own_business_of_vllm_bench(flag.key)) continue;
+    if (is_left_out(flag, diagnostics)) continue;
     ConfigNode::Member member = renamed(flag, diagnostics);
     if (member.key == "endpoint" || member.key == "goodput") continue;
     if (member.key == "ready_check_timeout_sec") {

@@ -7,15 +7,17 @@
 
 #include "base/text.h"
 #include "policies/config/document.h"
+#include "tools/ingest/servers/kustomize.h"
 #include "tools/ingest/tree/kubernetes_file.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
 
 namespace {
 
 bool holds_map(const ConfigNode& root, std::string_view key) {
-  const ConfigNode::Member* member = root.find(key);
-  return member != nullptr && member->value->is_map();
+  const ConfigNode* value = root.child(key);
+  return value != nullptr && value->is_map();
 }
 
 bool holds_any(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
@@ -26,11 +28,8 @@ bool holds_any(const ConfigNode& root, std::initializer_list<std::string_view> k
 /// Keys that only a tuning has, or goals that say what to minimise or maximise.
 bool is_tuning(const ConfigNode& root) {
   if (holds_any(root, {"knobs", "budget", "fresh_seeds", "subject_to", "shift"})) return true;
-  const ConfigNode::Member* goals = root.find("goals");
-  if (goals == nullptr || !goals->value->is_sequence()) return false;
-  return std::ranges::any_of(goals->value->items(), [](const ConfigNode::Ptr& goal) {
-    return goal->is_scalar() &&
-           (goal->text().starts_with("minimise ") || goal->text().starts_with("maximise "));
+  return std::ranges::any_of(items_at(root, {"goals"}), [](const Ptr& goal) {
+    return goal->text().starts_with("minimise ") || goal->text().starts_with("maximise ");
   });
 }
 
@@ -47,15 +46,13 @@ bool is_measurement(const ConfigNode& root) {
 }
 
 /// Kustomize reads no other file name; the kind may be left out.
-bool is_kustomization(const ConfigNode& root) {
-  const std::string& path = root.where().file;
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return name == "kustomization.yaml" || name == "kustomization.yml" || name == "Kustomization" ||
-         (is_kubernetes_object(root) && root.find("kind")->value->text() == "Kustomization");
+bool holds_kustomization(const ConfigNode& root) {
+  return is_kustomization(root.where().file) ||
+         (is_kubernetes_object(root) && text_at(root, {"kind"}) == "Kustomization");
 }
 
 bool holds_router_document(const ConfigNode& root) {
-  if (is_kubernetes_object(root) || is_kustomization(root)) return true;
+  if (is_kubernetes_object(root) || holds_kustomization(root)) return true;
   if (holds_any(root, {"plugins", "schedulingProfiles"})) return true;
   // llm-d-benchmark's scenarios are lists of stacks.
   if (root.find("scenario") != nullptr && root.find("scenario")->value->is_sequence()) return true;
@@ -112,10 +109,10 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
   const auto find = [&](FileKind kind) { return std::ranges::find(kReaders, kind, &Reader::kind); };
   const Reader* given = find(kind_of(root));
   if (given->kind == FileKind::kResult && !is_result(root)) given = &kMeasurement;
-  if (given->kind == FileKind::kEndpointPicker && is_kustomization(root))
+  if (given->kind == FileKind::kEndpointPicker && holds_kustomization(root))
     given = &kKustomization;
   else if (given->kind == FileKind::kEndpointPicker && is_kubernetes_object(root) &&
-           root.find("kind")->value->text() != "EndpointPickerConfig")
+           text_at(root, {"kind"}) != "EndpointPickerConfig")
     given = &kManifest;
   // A scenario is also what nothing else looks like, a plan may lack what tells it from a sweep,
   // and a tuning may have goals that look like those of a plan: then the reader says what is

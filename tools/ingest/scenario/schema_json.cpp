@@ -1,5 +1,6 @@
 #include "tools/ingest/scenario/schema_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -55,10 +56,8 @@ class SchemaWriter {
   }
 
   void write_required(const FieldDescription& object) {
-    if (options_.partial) return;
-    bool any = false;
-    for (const FieldDescription& member : object.members) any = any || member.required;
-    if (!any) return;
+    if (options_.partial || std::ranges::none_of(object.members, &FieldDescription::required))
+      return;
     json_.key("required").begin_array();
     for (const FieldDescription& member : object.members)
       if (member.required) json_.value(member.name);

@@ -1,8 +1,10 @@
 #include "tools/ingest/tree/description.h"
 
+#include <array>
 #include <cctype>
 
 #include "base/scalar_parse.h"
+#include "tools/ingest/tree/nodes.h"
 
 namespace routesim::tools {
 
@@ -158,27 +160,10 @@ std::string documentation(const FieldDescription& field) {
 }
 
 std::string type_name(const FieldDescription& field) {
-  switch (field.kind) {
-    case Kind::kBool:
-      return "boolean";
-    case Kind::kInteger:
-      return "integer";
-    case Kind::kReal:
-      return "number";
-    case Kind::kText:
-      return "text";
-    case Kind::kDuration:
-      return "duration";
-    case Kind::kChoice:
-      return "choice";
-    case Kind::kDocument:
-      return "document";
-    case Kind::kObject:
-      return "map";
-    case Kind::kList:
-      break;
-  }
-  return field.element == nullptr ? "list" : "list of " + type_name(*field.element);
+  constexpr std::array<std::string_view, 9> kNames = {
+      "boolean", "integer", "number", "text", "duration", "choice", "document", "map", "list"};
+  const std::string name(kNames.at(static_cast<std::size_t>(field.kind)));
+  return field.element == nullptr ? name : name + " of " + type_name(*field.element);
 }
 
 std::string bounds_text(const FieldDescription& field) {
@@ -187,8 +172,7 @@ std::string bounds_text(const FieldDescription& field) {
   if (field.kind == Kind::kDuration) return range_text(field.duration_range);
   if (field.kind == Kind::kList && field.element != nullptr) return bounds_text(*field.element);
   std::string names;
-  for (const std::string& name : field.choices)
-    names.append(names.empty() ? "" : ", ").append(name);
+  for (const std::string& name : field.choices) add_word(names, name);
   return names;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "tools/ingest/tree/data_table.h"
 
 namespace routesim::tools {
 
@@ -127,10 +128,10 @@ Expansion take_expansion(std::string_view text, std::size_t& pos, const ShellVar
 }
 
 /// Words that open and close a block, and those between a block's parts.
-constexpr std::string_view kOpening = " if for while until ";
-constexpr std::string_view kClosing = " fi done ";
-constexpr std::string_view kBetween = " then else elif do ! ";
-constexpr std::string_view kRefused = " case function ";
+constexpr std::string_view kOpening = "if for while until";
+constexpr std::string_view kClosing = "fi done";
+constexpr std::string_view kBetween = "then else elif do !";
+constexpr std::string_view kRefused = "case function";
 
 /// Goes through a text once.
 class Splitter {
@@ -289,15 +290,14 @@ class Splitter {
       return;
     }
     const auto is_one_of = [this](std::string_view words) {
-      return !command_.empty() &&
-             words.find(" " + command_.front().text + " ") != std::string_view::npos;
+      return !command_.empty() && has_word(words, command_.front().text);
     };
     while (is_one_of(kBetween)) command_.erase(command_.begin());
     if (is_one_of(kRefused)) return refuse(command_.front().where, command_.front().text);
     if (is_one_of(kClosing)) --blocks_;
     const bool opens = is_one_of(kOpening);
     // Each turn of a loop has another value.
-    if (command_.size() > 1 && is_one_of(" for "))
+    if (command_.size() > 1 && is_one_of("for"))
       variables_[command_[1].text] = unknown_value("$" + command_[1].text, command_[1].where);
     const bool is_command = !command_.empty() && !opens && !is_one_of(kClosing);
     if (is_command && !remember_assignments(after_or || blocks_ > 0))
@@ -401,9 +401,8 @@ std::size_t assigned_name(std::string_view word) {
 }
 
 std::size_t script_index(const ShellCommand& words) {
-  constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "dash", "ash", "ksh", "zsh"};
-  auto word = std::find_if(words.begin(), words.end(), [&](const ShellWord& w) {
-    return std::find(kShells.begin(), kShells.end(), last_part(w.text)) != kShells.end();
+  auto word = std::ranges::find_if(words, [&](const ShellWord& w) {
+    return has_word("sh bash dash ash ksh zsh", last_part(w.text));
   });
   if (word == words.end()) return 0;
   bool has_script = false;
