@@ -111,16 +111,6 @@ class FlagReader {
   Members flags_;
 };
 
-/// A text of flags alone is one command, whatever its lines.
-void join_flags(std::vector<ShellCommand>& commands) {
-  const bool flags = std::all_of(commands.begin(), commands.end(),
-                                 [](const ShellCommand& c) { return is_flag(c.front()); });
-  if (!flags || commands.empty()) return;
-  for (std::size_t i = 1; i < commands.size(); ++i)
-    commands[0].insert(commands[0].end(), commands[i].begin(), commands[i].end());
-  commands.resize(1);
-}
-
 Ptr flags_in_text(const std::string& text, const ShellPlaces& places, const SourceLocation& where,
                   const std::string& key_path, Diagnostics& diagnostics) {
   ShellVariables variables;
@@ -129,7 +119,7 @@ Ptr flags_in_text(const std::string& text, const ShellPlaces& places, const Sour
   append(diagnostics, found);
   const Ptr none = ConfigNode::make_map({}, where);
   if (found.has_errors()) return none;
-  join_flags(commands);
+  join_flags(commands, "--");
   const ShellCommand* run = nullptr;
   std::size_t first = 0;
   for (const ShellCommand& command : commands) {

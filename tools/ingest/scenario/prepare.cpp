@@ -553,11 +553,10 @@ MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnosti
   if (selected.rows.empty()) {
     std::vector<std::string> policies;
     for (const MeasuredRow& row : table.rows) policies.push_back(row.policy);
-    const std::string close = nearest(measured.policy, policies);
     diagnostics.error(
         variant.provenance.nearest("measured.policy"), "measured.policy",
         "no row of " + printable(path, 200) + " has it (got " + printable(measured.policy) + ")",
-        close.empty() ? "" : "did you mean " + close + "?");
+        did_you_mean(measured.policy, policies));
   }
   return selected;
 }

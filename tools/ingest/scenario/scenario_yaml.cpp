@@ -140,11 +140,9 @@ std::vector<NamedNode> select(std::vector<NamedNode> all, const std::vector<std:
     add_word(list, printable(variant.name));
   }
   for (const std::string& name : wanted)
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      const std::string close = nearest(name, names);
+    if (std::find(names.begin(), names.end(), name) == names.end())
       diagnostics.error({.file = "--variant"}, "", "there is no variant " + in_quotes(name),
-                        close.empty() ? "variants: " + list : "did you mean " + close + "?");
-    }
+                        did_you_mean(name, names, "variants: " + list));
   std::erase_if(all, [&](const NamedNode& variant) {
     return std::find(wanted.begin(), wanted.end(), variant.name) == wanted.end();
   });

@@ -152,13 +152,7 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
       commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(i) + 1, inner.begin(),
                       inner.end());
     }
-  // Flags alone, one or more per line, are one command.
-  if (!commands.empty() && std::all_of(commands.begin(), commands.end(),
-                                       [](const auto& c) { return is_option(c.front()); })) {
-    for (std::size_t i = 1; i < commands.size(); ++i)
-      commands[0].insert(commands[0].end(), commands[i].begin(), commands[i].end());
-    return start_of(commands[0], 0, variables);
-  }
+  if (join_flags(commands, "-")) return start_of(commands[0], 0, variables);
   std::vector<ServerStart> starts;
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const std::size_t first = after_serve(commands[i]);

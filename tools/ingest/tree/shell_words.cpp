@@ -400,6 +400,15 @@ std::size_t assigned_name(std::string_view word) {
   return n < word.size() && word[n] == '=' ? n : 0;
 }
 
+bool join_flags(std::vector<ShellCommand>& commands, std::string_view dashes) {
+  const auto is_flag = [&](const ShellCommand& c) { return c.front().text.starts_with(dashes); };
+  if (commands.empty() || !std::ranges::all_of(commands, is_flag)) return false;
+  for (std::size_t i = 1; i < commands.size(); ++i)
+    commands[0].insert(commands[0].end(), commands[i].begin(), commands[i].end());
+  commands.resize(1);
+  return true;
+}
+
 std::size_t script_index(const ShellCommand& words) {
   auto word = std::ranges::find_if(words, [&](const ShellWord& w) {
     return has_word("sh bash dash ash ksh zsh", last_part(w.text));

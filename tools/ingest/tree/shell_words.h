@@ -49,6 +49,10 @@ ShellWord kubernetes_word(const ConfigNode& scalar, const ShellVariables& variab
 /// Length of NAME in a word that begins with `NAME=`, else 0.
 std::size_t assigned_name(std::string_view word);
 
+/// Makes one command of commands that all begin with dashes: a text of flags alone is one, whatever
+/// its lines. False when they do not.
+bool join_flags(std::vector<ShellCommand>& commands, std::string_view dashes);
+
 /// Index of SCRIPT in `bash -c SCRIPT`, `sh -ec`, `bash -l -o pipefail -c --` and their like, after
 /// whatever starts the shell; 0 when the words start none with a script.
 std::size_t script_index(const ShellCommand& words);
