@@ -14,7 +14,7 @@
 #include "base/config_node.h"
 #include "base/rng.h"
 #include "policies/config/make_scheduler.h"
-#include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/routers/endpoint_picker_yaml.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::policies {

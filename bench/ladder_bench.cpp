@@ -7,8 +7,8 @@
 #include <string>
 
 #include "sim/simulation.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 
 namespace routesim {
 namespace {

@@ -19,15 +19,19 @@ struct Direction {
   std::vector<std::string_view> may_include;
 };
 
-/// cli -> study -> ingest, render -> results -> sim.
+/// cli -> study -> ingest, render -> results -> sim. Inside ingest: scenario -> servers, routers,
+/// loads, traces -> tree.
 std::vector<Direction> rooms_of_tools() {
   std::vector<Direction> rows = {
       {"tools/results", {"base", "models", "sim/observe", "sim/plan"}},
-      {"tools/ingest/tree", {"base"}},
-      {"tools/ingest",
-       {"base", "policies/", "models", "workloads/", "sim/plan", "tools/results",
-        "tools/ingest/tree", "tools/ingest/recordings"}},
-      {"tools/ingest/recordings", {"base", "workloads/"}},
+      {"tools/ingest/tree", {"base", "tools/results"}},
+      {"tools/ingest/servers",
+       {"base", "policies/balancers", "models", "sim/plan", "tools/ingest/tree"}},
+      {"tools/ingest/routers", {"base", "policies/", "sim/plan", "tools/ingest/tree"}},
+      {"tools/ingest/loads", {"base", "workloads/", "tools/ingest/tree"}},
+      {"tools/ingest/traces", {"base", "workloads/", "tools/results", "tools/ingest/tree"}},
+      {"tools/ingest/scenario",
+       {"base", "policies/", "models", "workloads/", "sim/plan", "tools/results", "tools/ingest/"}},
       {"tools/render", {"base", "policies/index", "sim/", "tools/results"}},
       {"tools/study", {"base", "sim/", "tools/results"}},
       {"tools/study/experiment",

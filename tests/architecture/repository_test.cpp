@@ -70,9 +70,18 @@ struct Room {
   std::string folder;
   std::size_t most, goal;
 };
-const std::vector<Room> kRooms = {{"base", 2'500, 2'600},   {"policies", 25'210, 22'500},
-                                  {"models", 4'000, 3'700}, {"workloads", 11'820, 12'000},
-                                  {"sim", 19'850, 19'000},  {"tools", 55'100, 37'500}};
+const std::vector<Room> kRooms = {{"base", 2'500, 2'600},
+                                  {"policies", 25'210, 22'500},
+                                  {"models", 4'000, 3'700},
+                                  {"workloads", 11'820, 12'000},
+                                  {"sim", 19'850, 19'000},
+                                  {"tools", 54'150, 37'500},
+                                  {"tools/ingest/tree", 2'550, 1'900},
+                                  {"tools/ingest/servers", 4'220, 2'800},
+                                  {"tools/ingest/routers", 1'640, 1'200},
+                                  {"tools/ingest/loads", 1'080, 800},
+                                  {"tools/ingest/traces", 2'920, 1'900},
+                                  {"tools/ingest/scenario", 2'010, 1'400}};
 
 bool is_code(const SourceFile& file) {
   return file.path.ends_with(".h") || file.path.ends_with(".cpp") || file.path.ends_with(".cc");
@@ -84,7 +93,7 @@ TEST(Repository, RoomsKeepTheirBudgets) {
     for (const SourceFile& file : repository())
       if (is_code(file) && file.path.starts_with(room.folder + "/"))
         lines += static_cast<std::size_t>(std::ranges::count(file.text, '\n'));
-    std::printf("%-10s %6zu lines, at most %6zu, goal %6zu\n", room.folder.c_str(), lines,
+    std::printf("%-21s %6zu lines, at most %6zu, goal %6zu\n", room.folder.c_str(), lines,
                 room.most, room.goal);
     EXPECT_LE(lines, room.most) << room.folder << " has outgrown its room";
     EXPECT_GT(lines + 250, room.most) << room.folder << " has shrunk: lower its budget";
@@ -95,13 +104,14 @@ TEST(Repository, FoldersHoldFewFiles) {
   constexpr std::size_t kMostFiles = 40;  // A header and its source are two.
   std::map<std::string, std::size_t> files;
   for (const SourceFile& file : repository())
-    for (const Room& room : kRooms)
-      if (is_code(file) && file.path.starts_with(room.folder + "/"))
-        ++files[file.path.substr(0, file.path.rfind('/'))];
+    if (is_code(file) && std::ranges::any_of(kRooms, [&](const Room& room) {
+          return file.path.starts_with(room.folder + "/");
+        }))
+      ++files[file.path.substr(0, file.path.rfind('/'))];
   std::set<std::string> crowded;
   for (const auto& [folder, count] : files)
     if (count > kMostFiles) crowded.insert(folder);
-  expect_only(crowded, {"tools/ingest", "tools/render"});
+  expect_only(crowded, {"tools/render"});
 }
 
 /// Adds the words of `text` to `words`.

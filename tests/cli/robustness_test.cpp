@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/cli/cli_fixture.h"
-#include "tools/ingest/run_checks.h"
+#include "tools/ingest/scenario/run_checks.h"
 
 namespace routesim::tools::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "tests/cli/cli_fixture.h"
-#include "tools/ingest/shell_words.h"
+#include "tools/ingest/tree/shell_words.h"
 
 namespace routesim::tools::testing {
 namespace {

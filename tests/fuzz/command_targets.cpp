@@ -11,7 +11,7 @@
 #include "base/config_node.h"
 #include "tests/fuzz/targets.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/inference_perf_yaml.h"
+#include "tools/ingest/loads/inference_perf_yaml.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/study/score/score.h"
 

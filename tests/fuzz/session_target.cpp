@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "tests/fuzz/targets.h"
 #include "tests/workloads/drive.h"
-#include "tools/ingest/recordings/recordings.h"
+#include "tools/ingest/traces/recordings.h"
 #include "workloads/sessions/replay_client.h"
 #include "workloads/sessions/synthetic_agents.h"
 

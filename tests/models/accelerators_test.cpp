@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/catalogue.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::models {
 namespace {

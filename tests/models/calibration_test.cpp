@@ -7,7 +7,7 @@
 #include "models/catalogue.h"
 #include "models/roofline.h"
 #include "tests/models/engine_steps.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::models {
 namespace {

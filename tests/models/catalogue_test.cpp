@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <tuple>
 
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::models {
 namespace {

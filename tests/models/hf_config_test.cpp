@@ -10,7 +10,7 @@
 
 #include "models/catalogue.h"
 #include "models/kv_cache_spec.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::models {
 namespace {

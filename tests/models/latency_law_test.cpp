@@ -8,7 +8,7 @@
 #include "models/cost_curve.h"
 #include "models/measured.h"
 #include "models/roofline.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::models {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "models/catalogue.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::models {
 

@@ -6,7 +6,7 @@
 #include "models/catalogue.h"
 #include "models/cost_curve.h"
 #include "models/roofline.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include "sim/plan/resolve.h"
 
 #include "tests/sim/plan_fixture.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::sim::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include "tests/base/case_table.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 
 namespace routesim::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include "models/roofline.h"
 #include "tests/base/messages.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 #include "tools/study/calibrate/calibrate_data.h"
 #include "tools/study/calibrate/calibrate_scenario.h"
 

@@ -1,11 +1,11 @@
 // Catalogue files and config.json, from the scenario's key to the plan.
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/prepare.h"
 
 namespace routesim::tools {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/base/messages.h"
-#include "tools/ingest/config_merge.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim {

@@ -10,7 +10,7 @@
 #include "base/tree_reader.h"
 #include "tests/base/case_table.h"
 #include "tests/base/messages.h"
-#include "tools/ingest/config_merge.h"
+#include "tools/ingest/tree/config_merge.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {

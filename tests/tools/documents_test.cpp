@@ -4,9 +4,9 @@
 #include "policies/config/factory.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
-#include "tools/ingest/endpoint_picker_yaml.h"
-#include "tools/ingest/inference_perf_yaml.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/loads/inference_perf_yaml.h"
+#include "tools/ingest/routers/endpoint_picker_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {

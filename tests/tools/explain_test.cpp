@@ -12,8 +12,8 @@
 #include <random>
 
 #include "sim/simulation.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/study/explain/decision_study.h"
 #include "tools/study/explain/hit_study.h"
 

@@ -4,8 +4,8 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/guidellm_yaml.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/loads/guidellm_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
 
 namespace routesim::tools {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {

@@ -1,5 +1,5 @@
 // Kustomize folders as published guides have them: the shape is that of llm-d's guides.
-#include "tools/ingest/kustomize.h"
+#include "tools/ingest/servers/kustomize.h"
 
 #include <cstdlib>
 #include <map>
@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/kubernetes_file.h"
-#include "tools/ingest/kustomize_patch.h"
+#include "tools/ingest/servers/kustomize_patch.h"
+#include "tools/ingest/servers/vllm_serve_files.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/ingest/vllm_serve_files.h"
 
 namespace routesim::tools {
 namespace {

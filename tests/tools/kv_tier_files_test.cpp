@@ -2,7 +2,7 @@
 // becomes of them. `pool` is the block of the pool's own keys, `keys` what is decided of its
 // `engine.kv_tiers`, as `key=value@file:line:column`, `said` every error and warning. With a block
 // `router.yaml` the servers are behind that router.
-#include "tools/ingest/kv_tier_files.h"
+#include "tools/ingest/servers/kv_tier_files.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,11 @@
 #include "tests/base/case_table.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/tree/data_table.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/ledger.h"
 
 namespace routesim::tools {
 namespace {
@@ -91,14 +93,15 @@ INSTANTIATE_TEST_SUITE_P(Tables, KvTierFiles,
 /// A key without a rule of its own falls to `**`, which says that nobody knows it.
 TEST(KvTierKeys, TablesGiveReasonsAndNameAKeyOnce) {
   for (const KeyTable* table :
-       {&tier_connector_keys(), &server_connector_keys(), &lmcache_keys(), &mooncake_keys()}) {
+       {&key_table(kTransferFormat), &key_table("kv-transfer-config between servers"),
+        &key_table("LMCache"), &key_table("Mooncake store")}) {
     std::set<std::string_view> patterns;
     for (const KeyRule& rule : table->rules) {
       EXPECT_EQ(rule.fate == Fate::kUsed, rule.why.empty()) << rule.pattern;
       EXPECT_TRUE(patterns.insert(rule.pattern).second) << rule.pattern;
     }
   }
-  EXPECT_EQ(find_rule(lmcache_keys(), "max_local_cpu_sise")->fate, Fate::kNotModelled);
+  EXPECT_EQ(find_rule(key_table("LMCache"), "max_local_cpu_sise")->fate, Fate::kNotModelled);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What becomes of the keys of files: every one has a fate, and a reason where it does not count.
-#include "tools/ingest/ledger.h"
+#include "tools/ingest/tree/ledger.h"
 
 #include <gtest/gtest.h>
 
@@ -15,12 +15,13 @@
 #include "tests/tools/scenario_fixture.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/kubernetes_file.h"
-#include "tools/ingest/kustomize.h"
-#include "tools/ingest/measured_file.h"
-#include "tools/ingest/vllm_bench_yaml.h"
-#include "tools/ingest/vllm_serve_flags.h"
+#include "tools/ingest/loads/vllm_bench_yaml.h"
+#include "tools/ingest/servers/kustomize.h"
+#include "tools/ingest/servers/vllm_serve_flags.h"
+#include "tools/ingest/traces/measured_file.h"
+#include "tools/ingest/tree/data_table.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/study/score/score.h"
 
 namespace routesim::tools {
@@ -126,8 +127,9 @@ TEST(Ledger, WhatDoesNotCountHasAReasonAndWhatIsLeftOutIsTold) {
 
 TEST(Ledger, TablesGiveReasonsAndNameAKeyOnce) {
   for (const KeyTable* table :
-       {&policies::inert_keys(), &router_values_keys(), &server_file_keys(), &kustomization_keys(),
-        &vllm_bench_keys(), &lifecycle_result_keys(), &bench_result_keys()}) {
+       {&policies::inert_keys(), &key_table("router values"), &key_table("server files"),
+        &key_table("kustomization"), &key_table("vllm bench serve"),
+        &key_table("inference-perf report"), &key_table("vllm bench result")}) {
     SCOPED_TRACE(std::string(table->format));
     EXPECT_FALSE(table->source.empty());
     std::set<std::string_view> patterns;

@@ -1,5 +1,5 @@
 // What load tools write, read back as measured numbers: a run compared with its own files is exact.
-#include "tools/ingest/measured_file.h"
+#include "tools/ingest/traces/measured_file.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
-#include "tools/ingest/recordings/recordings.h"
+#include "tools/ingest/traces/recordings.h"
 
 namespace routesim::workloads {
 namespace {

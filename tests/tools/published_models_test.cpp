@@ -14,7 +14,7 @@
 #include "models/catalogue.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/ingest/recordings/recordings.h"
+#include "tools/ingest/traces/recordings.h"
 
 namespace routesim::workloads {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "sim/plan/scenario.h"
 #include "tests/base/messages.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/measured_file.h"
-#include "tools/ingest/schema_json.h"
+#include "tools/ingest/scenario/schema_json.h"
+#include "tools/ingest/traces/measured_file.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/metrics.h"

@@ -3,7 +3,7 @@
 
 #include "sim/simulation.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/prepare.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,5 +1,5 @@
 // Configurations of other products' routers, as `routing.config` reads them.
-#include "tools/ingest/router_config.h"
+#include "tools/ingest/routers/router_config.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/policies/yaml_text.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/description.h"
 
 namespace routesim::tools {
 namespace {

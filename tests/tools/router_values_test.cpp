@@ -7,7 +7,7 @@
 #include "sim/plan/resolve.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/study/explain/router_text.h"
 
 namespace routesim::tools {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 
 namespace routesim::tools::testing {
 

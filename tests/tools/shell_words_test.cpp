@@ -1,5 +1,5 @@
 // Text split into commands and words as a POSIX shell splits it.
-#include "tools/ingest/shell_words.h"
+#include "tools/ingest/tree/shell_words.h"
 
 #include <gtest/gtest.h>
 

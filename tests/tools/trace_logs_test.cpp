@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "tests/base/messages.h"
-#include "tools/ingest/recordings/log_readers.h"
+#include "tools/ingest/traces/log_readers.h"
 
 namespace routesim::workloads {
 namespace {

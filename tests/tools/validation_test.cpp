@@ -13,7 +13,7 @@
 #include "tests/base/slurp.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/prepare.h"
 #include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools {

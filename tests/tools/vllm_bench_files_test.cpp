@@ -5,7 +5,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/prepare.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,11 +1,11 @@
 // Server starts inside manifests, Helm values, KubeAI models and compose files.
-#include "tools/ingest/vllm_serve_files.h"
+#include "tools/ingest/servers/vllm_serve_files.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {

@@ -3,9 +3,10 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/scenario_yaml.h"
-#include "tools/ingest/vllm_serve_flags.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/servers/vllm_serve_flags.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/ledger.h"
 
 namespace routesim::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tests/workloads/drive.h"
-#include "tools/ingest/recordings/recordings.h"
+#include "tools/ingest/traces/recordings.h"
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/prompts.h"
 #include "workloads/traces/text_scan.h"

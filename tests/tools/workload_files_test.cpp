@@ -4,8 +4,8 @@
 #include "sim/simulation.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/trace_files.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/traces/trace_files.h"
 
 namespace routesim::tools {
 namespace {

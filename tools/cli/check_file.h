@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "tools/ingest/file_kind.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/file_kind.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 
 namespace routesim::tools {
 

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/text.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/results/output_file.h"
 
 namespace routesim::tools {

@@ -27,7 +27,7 @@ enum class TraceFormat {
   kVidur,     ///< CSV: arrived_at s, num_prefill_tokens, num_decode_tokens.
   kCsv,       ///< Any CSV with a header; see CsvColumns.
   kJsonl,     ///< One object per line with the keys of CsvColumns.
-  // Logs of other programs, which tools/ingest/recordings reads.
+  // Logs of other programs, which tools/ingest/traces reads.
   kLiteLlm,  ///< JSONL: logs of the LiteLLM proxy (standard payloads, spend logs).
   kOtlp,     ///< JSONL: exports of spans by OpenTelemetry's collector.
   kVllmLog,  ///< The log of vllm serve --enable-log-requests.

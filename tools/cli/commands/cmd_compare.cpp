@@ -1,7 +1,7 @@
 // routesim compare: two results side by side, and gates on what changed.
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/render/document.h"
 #include "tools/study/compare/comparison.h"
 #include "tools/study/compare/comparison_record.h"

@@ -1,9 +1,9 @@
 // routesim explain: every resolved value with its origin, and the numbers derived from them.
 #include "base/text.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/results/text_table.h"
 #include "tools/study/explain/decision_study.h"
 #include "tools/study/explain/hit_study.h"

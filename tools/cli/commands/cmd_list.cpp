@@ -9,7 +9,7 @@
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/shipped_files.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/text_table.h"
 

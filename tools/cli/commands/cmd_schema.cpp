@@ -8,17 +8,15 @@
 #include "policies/parameters.h"
 #include "sim/plan/scenario.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/guidellm_yaml.h"
-#include "tools/ingest/kustomize.h"
-#include "tools/ingest/kv_tier_files.h"
-#include "tools/ingest/ledger.h"
-#include "tools/ingest/measured_file.h"
-#include "tools/ingest/schema_json.h"
-#include "tools/ingest/vllm_bench_yaml.h"
-#include "tools/ingest/vllm_serve_flags.h"
-#include "tools/ingest/vllm_serve_yaml.h"
+#include "tools/ingest/loads/guidellm_yaml.h"
+#include "tools/ingest/loads/vllm_bench_yaml.h"
+#include "tools/ingest/scenario/schema_json.h"
+#include "tools/ingest/servers/catalogue_file.h"
+#include "tools/ingest/servers/vllm_serve_flags.h"
+#include "tools/ingest/servers/vllm_serve_yaml.h"
+#include "tools/ingest/tree/data_table.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/ledger.h"
 #include "tools/results/result_schema.h"
 #include "tools/study/plan/plan_config.h"
 #include "tools/study/score/score.h"
@@ -218,12 +216,16 @@ std::string key_reference() {
               "llm-d-router, apix/config and pkg/epp/config, and its predecessors from v0.2.1 on") +
       rows_of(policies::describe_document, {}) + plugins_section() +
       section(policies::inert_keys());
-  out += section(router_values_keys()) + section(server_file_keys()) +
-         section(kustomization_keys()) + flags_section();
-  out += section(tier_connector_keys()) + section(server_connector_keys()) +
-         section(lmcache_keys()) + section(mooncake_keys());
-  return out + section(vllm_bench_keys()) + section(guidellm_keys()) +
-         section(lifecycle_result_keys()) + section(bench_result_keys()) + score_sections();
+  for (const char* format : {"router values", "server files", "kustomization"})
+    out += section(key_table(format));
+  out += flags_section();
+  for (const std::string_view format :
+       {kTransferFormat, std::string_view("kv-transfer-config between servers"),
+        std::string_view("LMCache"), std::string_view("Mooncake store"), kBenchFormat,
+        kGuidellmFormat, std::string_view("inference-perf report"),
+        std::string_view("vllm bench result")})
+    out += section(key_table(format));
+  return out + score_sections();
 }
 
 Command schema_command() {

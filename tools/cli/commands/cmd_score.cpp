@@ -5,9 +5,9 @@
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/endpoint_picker_yaml.h"
-#include "tools/ingest/kubernetes_file.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/routers/endpoint_picker_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/study/score/balancer_script.h"
 #include "tools/study/score/score.h"
 

@@ -10,7 +10,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/render/html_page.h"
 #include "tools/results/output_file.h"

@@ -2,9 +2,9 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/scenario_yaml.h"
-#include "tools/ingest/trace_files.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/traces/trace_files.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/study/trace/trace_study.h"
 

@@ -9,8 +9,8 @@
 #include "tools/cli/run_experiment.h"
 #include "tools/cli/run_outputs.h"
 #include "tools/cli/run_scan.h"
-#include "tools/ingest/prepare.h"
-#include "tools/ingest/run_checks.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/scenario/run_checks.h"
 #include "tools/results/output_file.h"
 #include "tools/results/version.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "sim/observe/time_series.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/results/output_file.h"
 #include "tools/study/experiment/replicate.h"
 #include "tools/study/what_if.h"

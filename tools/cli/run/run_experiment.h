@@ -10,7 +10,7 @@
 
 #include "sim/plan/resolve.h"
 #include "tools/cli/progress.h"
-#include "tools/ingest/measured_file.h"
+#include "tools/ingest/traces/measured_file.h"
 #include "tools/render/records.h"
 #include "tools/render/trace.h"
 #include "tools/results/goodput.h"

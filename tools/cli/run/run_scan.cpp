@@ -7,7 +7,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/prepare.h"
 
 namespace routesim::tools {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/cli/options.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 
 namespace routesim::tools {
 

@@ -9,9 +9,9 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
-#include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/csv_splitter.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/servers/catalogue_file.h"
+#include "tools/ingest/tree/csv_splitter.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {

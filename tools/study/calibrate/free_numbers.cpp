@@ -7,8 +7,8 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/config_merge.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/config_merge.h"
+#include "tools/ingest/tree/description.h"
 
 namespace routesim::tools {
 

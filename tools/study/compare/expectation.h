@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/plan/resolve.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/results/difference.h"
 #include "tools/results/result_set.h"
 

@@ -6,7 +6,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
-#include "tools/ingest/file_kind.h"
+#include "tools/ingest/scenario/file_kind.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/render/page_data.h"
 #include "tools/results/metrics.h"

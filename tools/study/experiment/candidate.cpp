@@ -1,8 +1,8 @@
 #include "tools/study/experiment/candidate.h"
 
 #include "base/text.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/version.h"
 

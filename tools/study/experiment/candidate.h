@@ -9,7 +9,7 @@
 
 #include "policies/index/sha256.h"
 #include "sim/plan/resolve.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 
 namespace routesim::tools {
 

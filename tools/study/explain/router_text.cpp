@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "policies/config/factory.h"
 #include "policies/config/make_scheduler.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {

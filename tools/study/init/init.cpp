@@ -10,10 +10,10 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "policies/config/document.h"
-#include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/description.h"
-#include "tools/ingest/inference_perf_yaml.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/loads/inference_perf_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/servers/catalogue_file.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/study/init/user_file.h"
 
 namespace routesim::tools {

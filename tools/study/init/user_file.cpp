@@ -9,14 +9,14 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "policies/config/document.h"
-#include "tools/ingest/file_kind.h"
-#include "tools/ingest/inference_perf_yaml.h"
-#include "tools/ingest/kubernetes_file.h"
-#include "tools/ingest/kustomize.h"
-#include "tools/ingest/router_config.h"
-#include "tools/ingest/trace_files.h"
+#include "tools/ingest/loads/inference_perf_yaml.h"
+#include "tools/ingest/loads/vllm_bench_yaml.h"
+#include "tools/ingest/routers/router_config.h"
+#include "tools/ingest/scenario/file_kind.h"
+#include "tools/ingest/servers/kustomize.h"
+#include "tools/ingest/traces/trace_files.h"
+#include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/ingest/vllm_bench_yaml.h"
 
 namespace routesim::tools {
 

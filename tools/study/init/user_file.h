@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/config_node.h"
-#include "tools/ingest/vllm_serve_files.h"
+#include "tools/ingest/servers/vllm_serve_files.h"
 
 namespace routesim::tools {
 

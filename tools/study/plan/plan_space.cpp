@@ -9,9 +9,9 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "models/catalogue.h"
-#include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/file_kind.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/file_kind.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/study/experiment/candidate.h"
 

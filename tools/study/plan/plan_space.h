@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/plan/resolve.h"
-#include "tools/ingest/config_merge.h"
+#include "tools/ingest/tree/config_merge.h"
 #include "tools/study/plan/plan_goal.h"
 
 namespace routesim::tools {

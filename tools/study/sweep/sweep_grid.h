@@ -11,7 +11,7 @@
 
 #include "base/describe.h"
 #include "base/tree_reader.h"
-#include "tools/ingest/config_merge.h"
+#include "tools/ingest/tree/config_merge.h"
 
 namespace routesim::tools {
 

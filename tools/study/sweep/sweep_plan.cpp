@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "tools/ingest/file_kind.h"
-#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario/file_kind.h"
+#include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/goodput.h"
 #include "tools/results/metric_goal.h"

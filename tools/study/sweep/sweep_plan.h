@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/plan/resolve.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/results/metric_name.h"
 #include "tools/study/sweep/sweep_grid.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {

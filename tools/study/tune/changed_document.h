@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/config_node.h"
-#include "tools/ingest/config_merge.h"
+#include "tools/ingest/tree/config_merge.h"
 
 namespace routesim::tools {
 

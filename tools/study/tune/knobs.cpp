@@ -12,7 +12,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "policies/config/factory.h"
-#include "tools/ingest/description.h"
+#include "tools/ingest/tree/description.h"
 #include "tools/study/tune/changed_document.h"
 
 namespace routesim::tools {

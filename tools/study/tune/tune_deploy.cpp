@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "tools/ingest/vllm_serve_flags.h"
+#include "tools/ingest/servers/vllm_serve_flags.h"
 #include "tools/results/report.h"
 
 namespace routesim::tools {

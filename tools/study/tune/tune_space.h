@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/plan/resolve.h"
-#include "tools/ingest/config_merge.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/tree/config_merge.h"
 #include "tools/results/metric_name.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/tune/tune_config.h"

@@ -10,7 +10,7 @@
 #include "base/config_node.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/ingest/csv_splitter.h"
+#include "tools/ingest/tree/csv_splitter.h"
 #include "tools/render/render.h"
 #include "tools/results/metrics.h"
 

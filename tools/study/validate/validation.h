@@ -12,7 +12,7 @@
 #include "base/describe.h"
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
-#include "tools/ingest/measured_file.h"
+#include "tools/ingest/traces/measured_file.h"
 
 namespace routesim::tools {
 
