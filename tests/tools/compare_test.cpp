@@ -10,7 +10,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/render/html_page.h"
+#include "tools/render/page/html_page.h"
 #include "tools/render/render.h"
 #include "tools/results/described_json.h"
 #include "tools/results/report.h"
@@ -20,6 +20,7 @@
 #include "tools/study/compare/expectation.h"
 #include "tools/study/compare/until.h"
 #include "tools/study/report/read_results.h"
+#include "tools/study/run/render_run.h"
 
 namespace routesim::tools {
 namespace {

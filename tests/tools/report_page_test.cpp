@@ -9,14 +9,15 @@
 #include <sstream>
 
 #include "tests/base/messages.h"
-#include "tools/render/html_page.h"
-#include "tools/render/numbers.h"
-#include "tools/render/page_data.h"
+#include "tools/render/chart/numbers.h"
+#include "tools/render/chart/svg_chart.h"
+#include "tools/render/page/html_page.h"
+#include "tools/render/page/page_data.h"
 #include "tools/render/render.h"
-#include "tools/render/run_verdict.h"
-#include "tools/render/svg_chart.h"
 #include "tools/results/result_record.h"
 #include "tools/study/report/read_results.h"
+#include "tools/study/run/render_run.h"
+#include "tools/study/verdict/run_verdict.h"
 
 namespace routesim::tools {
 namespace {

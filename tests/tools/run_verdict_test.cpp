@@ -1,5 +1,5 @@
 // The verdict of a run: true for any number of variants, and no lie that a naive one would tell.
-#include "tools/render/run_verdict.h"
+#include "tools/study/verdict/run_verdict.h"
 
 #include <gtest/gtest.h>
 

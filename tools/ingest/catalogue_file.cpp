@@ -1,7 +1,10 @@
 #include "tools/ingest/catalogue_file.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "base/config_node.h"
@@ -145,10 +148,13 @@ void add_entries(const ConfigNode& root, std::string_view format, models::Catalo
 const models::Catalogue& builtin_catalogue() {
   static const models::Catalogue kBuiltin = [] {
     models::Catalogue catalogue;
-    for (const auto& [name, text] : kBuiltinCatalogs) {
+    // In the order in which they build on each other.
+    for (const auto& [name, text] : {std::pair{"accelerators", kAcceleratorsYaml},
+                                     {"models", kModelsYaml},
+                                     {"curves", kCurvesYaml}}) {
       Diagnostics found;
-      const ConfigNode::Ptr root =
-          parse_config(std::string(text), {.file = std::string(name)}, found);
+      const ConfigNode::Ptr root = parse_config(
+          std::string(text), {.file = fmt::format("scenarios/catalogs/{}.yaml", name)}, found);
       if (root != nullptr) add_entries(*root, {}, catalogue, found);
       ROUTESIM_CHECK(root != nullptr && !found.has_errors(), "a built-in catalogue is wrong");
     }
@@ -181,7 +187,7 @@ const NodeTable& builtin_nodes() {
     NodeTable table;
     Diagnostics found;
     const ConfigNode::Ptr root =
-        parse_config(std::string(kBuiltinNodes), {.file = "scenarios/catalogs/nodes.yaml"}, found);
+        parse_config(std::string(kNodesYaml), {.file = "scenarios/catalogs/nodes.yaml"}, found);
     if (root != nullptr) read_struct(*root, table, found);
     ROUTESIM_CHECK(root != nullptr && !found.has_errors(), "the built-in table of nodes is wrong");
     return table;

@@ -4,7 +4,6 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/html_page.h"
 #include "tools/render/render.h"
 #include "tools/results/text_table.h"
 
@@ -214,10 +213,7 @@ PageBody page_body_of(const StudyDocument& document) {
 }
 
 std::string document_page(const StudyDocument& document, const std::string& json) {
-  PageData data;
-  data.bodies.push_back(page_body_of(document));
-  data.block = make_data_block(json);
-  return render_page(data);
+  return render_page({page_body_of(document)}, make_data_block(json));
 }
 
 std::string draw(const StudyDocument& document, std::string_view format) {

@@ -10,12 +10,12 @@
 #include <variant>
 #include <vector>
 
-#include "tools/render/dot_plot.h"
-#include "tools/render/goal_map.h"
-#include "tools/render/numbers.h"
-#include "tools/render/page_data.h"
-#include "tools/render/scatter.h"
-#include "tools/render/svg_chart.h"
+#include "tools/render/chart/dot_plot.h"
+#include "tools/render/chart/goal_map.h"
+#include "tools/render/chart/numbers.h"
+#include "tools/render/chart/scatter.h"
+#include "tools/render/chart/svg_chart.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/difference.h"
 
 namespace routesim::tools {

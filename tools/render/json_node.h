@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/render/page_data.h"
+#include "tools/render/page/page_data.h"
 
 namespace routesim::tools {
 

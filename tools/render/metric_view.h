@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/render/numbers.h"
-#include "tools/render/page_data.h"
+#include "tools/render/chart/numbers.h"
+#include "tools/render/page/page_data.h"
 
 namespace routesim::tools {
 

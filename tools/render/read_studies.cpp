@@ -5,7 +5,7 @@
 
 #include "base/scalar_parse.h"
 #include "tools/render/json_node.h"
-#include "tools/render/page_data.h"
+#include "tools/render/page/page_data.h"
 #include "tools/render/sweep_goals.h"
 
 namespace routesim::tools {

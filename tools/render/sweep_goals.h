@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/goal_map.h"
-#include "tools/render/page_data.h"
+#include "tools/render/chart/goal_map.h"
+#include "tools/render/page/page_data.h"
 #include "tools/results/metric_goal.h"
 
 namespace routesim::tools {

@@ -7,9 +7,9 @@
 
 #include "base/describe.h"
 #include "base/scalar_parse.h"
-#include "tools/render/html_page.h"
+#include "tools/render/chart/svg_chart.h"
 #include "tools/render/metric_view.h"
-#include "tools/render/svg_chart.h"
+#include "tools/render/page/html_page.h"
 #include "tools/render/sweep_goals.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"

@@ -5,11 +5,11 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/dot_plot.h"
-#include "tools/render/html_page.h"
+#include "tools/render/chart/dot_plot.h"
+#include "tools/render/chart/scatter.h"
 #include "tools/render/json_node.h"
 #include "tools/render/metric_view.h"
-#include "tools/render/scatter.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
 

@@ -8,11 +8,12 @@
 
 #include "base/check.h"
 #include "base/tree_reader.h"
-#include "tools/render/html_page.h"
-#include "tools/render/render.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/metric_goal.h"
 #include "tools/results/result_record.h"
 #include "tools/study/compare/comparison_record.h"
+#include "tools/study/run/render_run.h"
+#include "tools/study/run/run_charts.h"
 #include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools {
@@ -177,15 +178,31 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
   PageData data;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string path = all.size() == 1 ? "" : "/results/" + std::to_string(i);
-    const Kind kind = kind_of(all[i]);
-    if (kind == Kind::kRun) data.runs.push_back(page_run(runs.at(i), path));
-    if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
-    if (kind == Kind::kComparison)
-      data.bodies.push_back(page_body_of(comparison_document(comparisons.at(i), path)));
-    if (kind == Kind::kTuning) data.tunings.push_back({all[i].dump(), path});
-    if (kind == Kind::kValidation)
-      data.bodies.push_back(page_body_of(validation_document(validations.at(i), true, path)));
-    if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
+    switch (kind_of(all[i])) {
+      case Kind::kRun:
+        data.runs.push_back(page_run(runs.at(i), path));
+        data.bodies.push_back({data.runs.back().scenario, run_sections(data.runs.back())});
+        break;
+      case Kind::kPlan:
+        data.plans.push_back(read_plan(all[i].dump(), path));
+        data.bodies.push_back({data.plans.back().name, plan_sections(data.plans.back())});
+        break;
+      case Kind::kComparison:
+        data.bodies.push_back(page_body_of(comparison_document(comparisons.at(i), path)));
+        break;
+      case Kind::kTuning:
+        data.bodies.push_back({"the best configuration", tune_sections({all[i].dump(), path})});
+        break;
+      case Kind::kValidation:
+        data.bodies.push_back(page_body_of(validation_document(validations.at(i), true, path)));
+        break;
+      case Kind::kSweep:
+        data.sweeps.push_back(read_sweep(all[i].dump(), path));
+        data.bodies.push_back({data.sweeps.back().name, sweep_sections(data.sweeps.back())});
+        break;
+      case Kind::kUnknown:
+        break;
+    }
   }
   const Json block = all.size() == 1 ? all[0] : Json{{"results", all}};
   // The text came from files: what is not UTF-8 is replaced, not refused.
@@ -199,10 +216,8 @@ std::string render_html(const Report& report) {
     if (const Json resolved = Json::parse(variant.resolved.path, nullptr, false);
         resolved.is_object())
       variant.resolved.root = tree_of(resolved, {});
-  PageData data;
-  data.runs.push_back(page_run(record, ""));
-  data.block = make_data_block(render_json(report));
-  return render_page(data);
+  const PageRun run = page_run(record, "");
+  return render_page({{run.scenario, run_sections(run)}}, make_data_block(render_json(report)));
 }
 
 std::string page_of(const std::string& json) {

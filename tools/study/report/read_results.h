@@ -5,10 +5,21 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "tools/render/page_data.h"
+#include "tools/render/page/html_page.h"
+#include "tools/results/output_file.h"
 #include "tools/results/report.h"
+#include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
+
+/// Everything one page shows.
+struct PageData {
+  std::vector<PageRun> runs;
+  std::vector<PageSweep> sweeps;
+  std::vector<PagePlan> plans;
+  std::vector<PageBody> bodies;  ///< Of every result, in the order of the files.
+  std::string block;             ///< Their data block.
+};
 
 /// One result file's text.
 struct ResultText {
@@ -23,10 +34,23 @@ struct ResultText {
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
                       const std::vector<std::string>& goals = {});
 
+inline std::string render_page(const PageData& data) {
+  return render_page(data.bodies, data.block);
+}
+
 /// The page of one run.
 std::string render_html(const Report& report);
 
 /// The page of one result of this program, as its JSON (JSON lines of a sweep).
 std::string page_of(const std::string& json);
+
+/// Tables in base units (seconds, tokens, ratios), one number per row, as CSV (RFC 4180) and the
+/// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs,
+/// `sweep` of sweeps and `plan` of plans. Tables without rows are left out.
+std::vector<FolderFile> export_tables(const PageData& data);
+
+/// The curves over the load of each run as SVG files, `ttft.mean.svg`; of several runs with their
+/// numbers, `2-ttft.mean.svg`.
+std::vector<FolderFile> export_charts(const PageData& data);
 
 }  // namespace routesim::tools

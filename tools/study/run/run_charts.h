@@ -1,0 +1,45 @@
+// The charts of one run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/render/chart/svg_chart.h"
+#include "tools/render/page/html_page.h"
+#include "tools/study/verdict/run_view.h"
+
+namespace routesim::tools {
+
+/// The sections of a run: the part of its page between head and foot.
+std::string run_sections(const PageRun& run);
+
+/// The axis of a run's stages: the rate asked for, the concurrency, or only their number.
+ChartAxis stage_axis(const PageRun& run);
+/// A stage's place on that axis.
+double stage_position(const PageRun& run, std::size_t stage);
+std::string stage_label(const PageRun& run, const StageView& stage);
+
+/// Whether some reported stage of the variant is overloaded and others are not.
+bool pools_overload(const VariantView& variant);
+
+/// The measures shown stage by stage.
+const std::vector<Shown>& stage_measures();
+
+/// A chart and what it shows, `output_throughput`, `ttft.mean`, ...
+struct NamedChart {
+  std::string name;
+  LineChart chart;
+};
+/// Throughput, latencies and goodput against the load, published points beside them. None for a run
+/// of one stage.
+std::vector<NamedChart> load_curves(const PageRun& run);
+
+/// Throughput, latencies and goodput against the load, published points beside them. Empty for a
+/// run of one stage.
+std::string rate_charts(const PageRun& run);
+/// Shares of requests (gaps) under a latency, over the reported stages.
+std::string distribution_charts(const PageRun& run);
+/// Requests per server, and each server over time where the result says it.
+std::string server_charts(const PageRun& run);
+
+}  // namespace routesim::tools
