@@ -32,7 +32,7 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/render/page", {"base", "tools/results", "tools/render/chart"}},
       {"tools/render", {"base", "tools/results", "tools/render/chart", "tools/render/page"}},
       {"tools/render/observe", {"base", "policies/index", "sim/", "tools/results", "tools/render"}},
-      {"tools/render/reports", {"base", "sim/", "tools/results"}},
+      {"tools/render/reports", {"base", "policies/index", "sim/", "tools/results"}},
       {"tools/study", {"base", "sim/", "tools/results"}},
       {"tools/study/experiment",
        {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}},

@@ -9,8 +9,9 @@
 #include <sstream>
 
 #include "tests/base/messages.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/chart/numbers.h"
-#include "tools/render/chart/svg_chart.h"
+#include "tools/render/chart/svg.h"
 #include "tools/render/page/html_page.h"
 #include "tools/render/page/page_data.h"
 #include "tools/render/render.h"
@@ -552,7 +553,7 @@ TEST(SvgChart, StripsMarkTheMean) {
   const std::string svg = draw(chart);
   EXPECT_NE(svg.find("data-row=\"a\tx\t30\""), std::string::npos) << svg;
   // 15 of 30 is half of the way between the first tick and the last.
-  const std::regex tick("<line class=\"grid\" x1=\"([0-9.]+)\"");
+  const std::regex tick("<line class=\"(?:axis|grid)\" x1=\"([0-9.]+)\"");
   std::vector<double> ticks;
   for (std::sregex_iterator it(svg.begin(), svg.end(), tick), end; it != end; ++it)
     ticks.push_back(std::stod((*it)[1]));

@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "tests/base/messages.h"
-#include "tools/render/chart/scatter.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/metric_view.h"
 #include "tools/render/page/html_page.h"
 #include "tools/render/page/page_data.h"

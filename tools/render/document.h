@@ -10,11 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "tools/render/chart/dot_plot.h"
-#include "tools/render/chart/goal_map.h"
-#include "tools/render/chart/numbers.h"
-#include "tools/render/chart/scatter.h"
-#include "tools/render/chart/svg_chart.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/page/html_page.h"
 #include "tools/results/difference.h"
 
@@ -27,6 +23,7 @@ struct Phrase {
   std::string text;
   Tone tone = Tone::kPlain;
   bool strong = false;
+  bool code = false;  ///< A command.
 };
 using Sentence = std::vector<Phrase>;
 
@@ -37,19 +34,26 @@ struct Cell {
   bool as_written = false;           ///< Pages write `text` too, and keep the number beside it.
   Tone tone = Tone::kPlain;
   bool code = false;  ///< A path or a key.
+  Phrase note = {};   ///< On pages, behind the number: a change, or a warning.
 };
 
 struct Table {
   struct Column {
     std::string title;
-    bool words = false;  ///< Aligned to the left.
+    bool words = false;                      ///< Aligned to the left.
+    std::string note = {};                   ///< On pages, below the title.
+    std::optional<std::size_t> series = {};  ///< On pages, the key of this series' colour.
   };
-  std::string title;
-  std::vector<Column> columns;
+  /// A heading of plain outputs above several columns.
+  struct Group {
+    std::size_t first = 0, columns = 0;
+    std::string title;
+  };
+  std::string title = {};
+  std::vector<Column> columns = {};
+  std::vector<Group> groups = {};
   std::vector<std::vector<Cell>> rows = {};
 };
-
-using Chart = std::variant<LineChart, DotPlot, HeatMap, BarChart, StripChart, Scatter, GoalMap>;
 
 /// Which outputs have a block.
 enum class For { kAll, kPages, kPlain };
@@ -59,25 +63,43 @@ struct Heading {
 };
 struct Paragraph {
   std::string text;
+  bool fine = false;  ///< Small on pages.
+};
+/// A list of sentences: `note: ...` in plain outputs.
+struct Notes {
+  std::vector<std::string> texts;
+};
+/// Text of a file.
+struct Listing {
+  std::string text;
 };
 struct Charts {
   std::vector<Chart> charts;  ///< Pages only.
+  bool small = false;         ///< Three beside each other.
 };
 /// Blocks that a page folds away; plain outputs leave them out.
 struct Fold {
   std::string title;
   std::vector<struct Block> blocks;
+  bool open = false;
+  bool only_on_screen = false;  ///< Left out on paper.
 };
 struct Block {
-  std::variant<Heading, Paragraph, Table, Charts, Fold> content;
+  std::variant<Heading, Paragraph, Notes, Listing, Table, Charts, Fold> content;
   For outputs = For::kAll;
 };
 
 /// The answer, in front of everything else.
 struct StudyVerdict {
+  /// More sentences of one kind: what each variant holds, what to do next.
+  struct Part {
+    std::string title;
+    std::vector<Sentence> points;
+  };
   std::string headline;
   std::vector<Judgement> judgements = {};
   std::vector<Sentence> points = {};
+  std::vector<Part> parts = {};           ///< Pages only.
   std::vector<std::string> remarks = {};  ///< What a reader must know before the numbers.
   std::string fine = {};                  ///< How the verdict is made; pages only.
 };

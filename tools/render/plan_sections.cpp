@@ -1,7 +1,7 @@
 // The sections of one plan: the cheapest fleet, what the others cost, and why they fail.
 #include <algorithm>
 
-#include "tools/render/chart/scatter.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/metric_view.h"
 #include "tools/render/page/html_page.h"
 #include "tools/results/metric_goal.h"

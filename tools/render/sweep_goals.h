@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/chart/goal_map.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/page/page_data.h"
 #include "tools/results/metric_goal.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/describe.h"
 #include "base/scalar_parse.h"
-#include "tools/render/chart/svg_chart.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/metric_view.h"
 #include "tools/render/page/html_page.h"
 #include "tools/render/sweep_goals.h"

@@ -5,8 +5,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/chart/dot_plot.h"
-#include "tools/render/chart/scatter.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/json_node.h"
 #include "tools/render/metric_view.h"
 #include "tools/render/page/html_page.h"

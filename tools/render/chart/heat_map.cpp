@@ -7,8 +7,7 @@
 #include <span>
 
 #include "base/scalar_parse.h"
-#include "tools/render/chart/goal_map.h"
-#include "tools/render/chart/svg_chart.h"
+#include "tools/render/chart/svg.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {

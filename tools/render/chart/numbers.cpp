@@ -90,6 +90,11 @@ std::string times(double a, double b) {
   return (ratio >= 9.95 ? fixed_text(ratio, 0) : without_zeros(fixed_text(ratio, 1))) + " times";
 }
 
+std::string change_text(double from, double to, Unit unit) {
+  if (unit == Unit::kRatio) return signed_percent(100 * (to - from)) + " points";
+  return from == 0 ? "–" : signed_percent(100 * (to - from) / from) + " %";
+}
+
 std::string_view axis_unit(Unit unit) {
   switch (unit) {
     case Unit::kTokensPerSecond:

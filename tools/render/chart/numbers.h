@@ -25,6 +25,9 @@ std::string human(double value, Unit unit, bool with_unit = true);
 /// How many times larger `a` is than `b` in words: `2.1 times`, `260 times`.
 std::string times(double a, double b);
 
+/// `+12.3 %`; of ratios `+4.0 points`; `–` where there is nothing to divide by.
+std::string change_text(double from, double to, Unit unit);
+
 /// The label of an axis with this unit after the name, in parentheses; may be empty.
 std::string_view axis_unit(Unit unit);
 

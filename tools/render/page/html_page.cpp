@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <map>
 #include <utility>
 
 #include "base/scalar_parse.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/chart/numbers.h"
-#include "tools/render/chart/svg_chart.h"
 #include "tools/render/page/page_files.h"
 #include "tools/results/text_table.h"
 
@@ -171,24 +170,6 @@ std::string number_cell(const Datum* datum, Unit unit, const std::string& after)
     out += " <small>" + human(*datum->low, unit, false) + " … " + human(*datum->high, unit, false) +
            "</small>";
   return out + after + "</td>";
-}
-
-std::string change_text(double from, double to, Unit unit) {
-  if (unit == Unit::kRatio) return signed_percent(100 * (to - from)) + " points";
-  return from == 0 ? "–" : signed_percent(100 * (to - from) / from) + " %";
-}
-
-std::string change_note(const Datum* from, const Datum* to, const Shown& shown) {
-  if (from == nullptr || to == nullptr) return {};
-  const double scale = shown.unit == Unit::kRatio ? 1 : std::abs(from->value);
-  const double change = to->value - from->value;
-  const std::string text = change_text(from->value, to->value, shown.unit);
-  if (std::abs(change) < 0.01 * scale || scale == 0)
-    return "<small class=\"change\">" + text + "</small>";
-  const bool good = (change < 0) == shown.less_is_better;
-  const char* word = good ? "better" : "worse";
-  return std::string("<small class=\"change ") + (good ? "good" : "bad") + "\">" + text + ", " +
-         word + "</small>";
 }
 
 std::string series_heading(std::size_t colour, const std::string& name, const std::string& note) {

@@ -46,15 +46,8 @@ std::string open_table(std::size_t columns, bool words = false);
 inline constexpr std::string_view kTableEnd = "</tbody></table></div>";
 
 /// A table cell with its number for people, and in attributes the exact number and its place in the
-/// data block; `–` for nothing. `after` is markup behind the number, such as a change_note().
+/// data block; `–` for nothing. `after` is markup behind the number.
 std::string number_cell(const Datum* datum, Unit unit, const std::string& after = {});
-
-/// `+12.3 %`; of ratios `+4.0 points`; `–` where there is nothing to divide by.
-std::string change_text(double from, double to, Unit unit);
-
-/// The change from `from` to `to` in percent, of ratios in percentage points, and from 1 % on in
-/// words whether it is for the better: `+12.3 %, worse`.
-std::string change_note(const Datum* from, const Datum* to, const Shown& shown);
 
 /// A `<th>` with the key of a series' colour, and below the name what the column compares with.
 std::string series_heading(std::size_t colour, const std::string& name,

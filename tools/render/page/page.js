@@ -3,7 +3,7 @@
 
    Numbers are written as numbers.cpp writes them. Drawings describe themselves in attributes:
    `data-x`, `data-y` and `data-points` (line_chart.cpp), `data-grid` (heat_map.cpp), `data-row`
-   (bar_chart.cpp). */
+   (row_chart.cpp). */
 'use strict';
 (() => {
 const all = (root, selector) => [...root.querySelectorAll(selector)];

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/scalar_parse.h"
+#include "tools/render/chart/svg.h"
 #include "tools/render/render.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"

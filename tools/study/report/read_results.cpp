@@ -13,7 +13,7 @@
 #include "tools/results/result_record.h"
 #include "tools/study/compare/comparison_record.h"
 #include "tools/study/run/render_run.h"
-#include "tools/study/run/run_charts.h"
+#include "tools/study/run/run_document.h"
 #include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools {
@@ -137,14 +137,55 @@ void check_goals(const Json& sweep, bool is_given, const ResultText& result,
   }
 }
 
+/// A page of a run is called as its scenario, not by its question.
+PageBody body_of(const PageRun& run) {
+  return {.title = run.scenario, .body = page_body_of(run_document(run)).body};
+}
+
+/// The results that are described, by their position among all.
+struct Records {
+  std::map<std::size_t, RunRecord> runs;
+  std::map<std::size_t, ComparisonRecord> comparisons;
+  std::map<std::size_t, ValidationRecord> validations;
+};
+
+/// Adds a result, and its part of the page. It is the i-th, and stands at `path`.
+void add_result(const Json& value, std::size_t i, const std::string& path, const Records& records,
+                PageData& data) {
+  switch (kind_of(value)) {
+    case Kind::kRun:
+      data.runs.push_back(page_run(records.runs.at(i), path));
+      data.bodies.push_back(body_of(data.runs.back()));
+      break;
+    case Kind::kPlan:
+      data.plans.push_back(read_plan(value.dump(), path));
+      data.bodies.push_back({data.plans.back().name, plan_sections(data.plans.back())});
+      break;
+    case Kind::kComparison:
+      data.bodies.push_back(page_body_of(comparison_document(records.comparisons.at(i), path)));
+      break;
+    case Kind::kTuning:
+      data.bodies.push_back({"the best configuration", tune_sections({value.dump(), path})});
+      break;
+    case Kind::kValidation:
+      data.bodies.push_back(
+          page_body_of(validation_document(records.validations.at(i), true, path)));
+      break;
+    case Kind::kSweep:
+      data.sweeps.push_back(read_sweep(value.dump(), path));
+      data.bodies.push_back({data.sweeps.back().name, sweep_sections(data.sweeps.back())});
+      break;
+    case Kind::kUnknown:
+      break;
+  }
+}
+
 }  // namespace
 
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
                       const std::vector<std::string>& goals) {
   Json all = Json::array();
-  std::map<std::size_t, RunRecord> runs;
-  std::map<std::size_t, ComparisonRecord> comparisons;
-  std::map<std::size_t, ValidationRecord> validations;
+  Records records;
   for (const ResultText& result : results) {
     Json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
@@ -166,11 +207,11 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
       if (kind_of(part) == Kind::kUnknown)
         faults.error(where, "", "is JSON, but not a result of routesim", hint);
       else if (kind_of(part) == Kind::kRun)
-        runs[all.size()] = read_run_record(*tree_of(part, where), faults);
+        records.runs[all.size()] = read_run_record(*tree_of(part, where), faults);
       else if (kind_of(part) == Kind::kComparison)
-        comparisons[all.size()] = read_comparison_record(*tree_of(part, where), faults);
+        records.comparisons[all.size()] = read_comparison_record(*tree_of(part, where), faults);
       else if (kind_of(part) == Kind::kValidation)
-        validations[all.size()] = read_validation_record(*tree_of(part, where), faults);
+        records.validations[all.size()] = read_validation_record(*tree_of(part, where), faults);
       if (!faults.has_errors()) all.push_back(std::move(part));
       append(diagnostics, faults);
     }
@@ -178,31 +219,7 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
   PageData data;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string path = all.size() == 1 ? "" : "/results/" + std::to_string(i);
-    switch (kind_of(all[i])) {
-      case Kind::kRun:
-        data.runs.push_back(page_run(runs.at(i), path));
-        data.bodies.push_back({data.runs.back().scenario, run_sections(data.runs.back())});
-        break;
-      case Kind::kPlan:
-        data.plans.push_back(read_plan(all[i].dump(), path));
-        data.bodies.push_back({data.plans.back().name, plan_sections(data.plans.back())});
-        break;
-      case Kind::kComparison:
-        data.bodies.push_back(page_body_of(comparison_document(comparisons.at(i), path)));
-        break;
-      case Kind::kTuning:
-        data.bodies.push_back({"the best configuration", tune_sections({all[i].dump(), path})});
-        break;
-      case Kind::kValidation:
-        data.bodies.push_back(page_body_of(validation_document(validations.at(i), true, path)));
-        break;
-      case Kind::kSweep:
-        data.sweeps.push_back(read_sweep(all[i].dump(), path));
-        data.bodies.push_back({data.sweeps.back().name, sweep_sections(data.sweeps.back())});
-        break;
-      case Kind::kUnknown:
-        break;
-    }
+    add_result(all[i], i, path, records, data);
   }
   const Json block = all.size() == 1 ? all[0] : Json{{"results", all}};
   // The text came from files: what is not UTF-8 is replaced, not refused.
@@ -217,7 +234,7 @@ std::string render_html(const Report& report) {
         resolved.is_object())
       variant.resolved.root = tree_of(resolved, {});
   const PageRun run = page_run(record, "");
-  return render_page({{run.scenario, run_sections(run)}}, make_data_block(render_json(report)));
+  return render_page({body_of(run)}, make_data_block(render_json(report)));
 }
 
 std::string page_of(const std::string& json) {

@@ -100,6 +100,29 @@ class CsvWriter {
   std::string out_;
 };
 
+/// One row per variant, stage and metric.
+std::string replications_csv(const ResultSet& set) {
+  std::string out = "scenario,variant,stage,rate,metric,n,mean,sd,low,high\n";
+  for (const VariantValues& variant : set.variants)
+    for (const StageValues& stage : variant.stages) {
+      const std::string place = csv_field(set.scenario) + "," + csv_field(variant.name) + "," +
+                                csv_field(stage.stage.empty() ? "all" : stage.stage) + "," +
+                                (stage.rate > 0 ? number_text(stage.rate) : "") + ",";
+      out += place + "overloaded," + std::to_string(set.seeds.size()) + "," +
+             (stage.overloaded ? "1" : "0") + ",0,,\n";
+      for (const MetricName& m : set.metrics) {
+        const std::optional<std::vector<double>> values = set.values(stage, m);
+        if (!values) continue;
+        const sim::Estimate e = sim::estimate(*values);
+        const bool bounded = std::isfinite(e.half_width);
+        out += place + m.text + "," + std::to_string(e.n) + "," + number_text(e.mean) + "," +
+               number_text(e.sd) + "," +
+               (bounded ? number_text(e.low()) + "," + number_text(e.high()) : ",") + "\n";
+      }
+    }
+  return out;
+}
+
 }  // namespace
 
 std::string render_csv(const Report& report) {

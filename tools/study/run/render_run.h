@@ -25,11 +25,4 @@ std::string render_csv(const Report& report);
 /// at the end when the run was interrupted.
 std::string render_series_csv(const Report& report);
 
-/// Per ladder metric and for the whole run: every variant's mean with its 95 % interval, and the
-/// paired difference of each later variant to the first, with a verdict.
-std::string replications_text(const ResultSet& set);
-
-/// One row per variant, stage and metric.
-std::string replications_csv(const ResultSet& set);
-
 }  // namespace routesim::tools

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/render/metric_view.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
@@ -33,43 +34,27 @@ LoadAxis load_axis_of(const PageRun& run) {
   return levels ? LoadAxis::kConcurrency : rates ? LoadAxis::kRate : LoadAxis::kNumber;
 }
 
-ChartSeries series_of(const PageRun& run, std::size_t v, std::string_view key) {
-  ChartSeries series{.name = run.variants[v].name,
-                     .colour = v,
-                     .measured = false,
-                     .markers = true,
-                     .steps = false,
-                     .points = {}};
-  for (const std::size_t i : reported(run)) {
-    if (i >= run.variants[v].stages.size()) continue;
-    const Datum* datum = run.variants[v].stages[i].find(key);
-    if (datum == nullptr) continue;
-    series.points.push_back({.x = stage_position(run, i),
-                             .y = datum->value,
-                             .low = datum->low,
-                             .high = datum->high,
-                             .overloaded = run.variants[v].stages[i].overloaded});
-  }
-  const auto by_x = [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; };
-  std::stable_sort(series.points.begin(), series.points.end(), by_x);
-  return series;
-}
-
-ChartSeries measured_of(const PageRun& run, std::size_t v, std::string_view key) {
-  ChartSeries series{.name = run.variants[v].name,
-                     .colour = v,
-                     .measured = true,
-                     .markers = true,
-                     .steps = false,
-                     .points = {}};
+ChartSeries series_of(const PageRun& run, std::size_t v, std::string_view key, bool measured) {
+  ChartSeries series{.name = run.variants[v].name, .colour = v, .measured = measured};
   for (const std::size_t i : reported(run)) {
     if (i >= run.variants[v].stages.size()) continue;
     const StageView& stage = run.variants[v].stages[i];
-    const auto found = stage.measured.find(key);
-    if (found != stage.measured.end())
-      series.points.push_back(
-          {.x = stage_position(run, i), .y = found->second, .low = {}, .high = {}});
+    ChartPoint point{.x = stage_position(run, i)};
+    if (measured) {
+      const auto found = stage.measured.find(key);
+      if (found == stage.measured.end()) continue;
+      point.y = found->second;
+    } else {
+      const Datum* const datum = stage.find(key);
+      if (datum == nullptr) continue;
+      point.y = datum->value;
+      point.low = datum->low;
+      point.high = datum->high;
+      point.overloaded = stage.overloaded;
+    }
+    series.points.push_back(point);
   }
+  if (!measured) std::ranges::stable_sort(series.points, {}, &ChartPoint::x);
   return series;
 }
 
@@ -127,8 +112,9 @@ std::optional<std::size_t> last_healthy(const PageRun& run) {
 
 /// The answer of a curve: peaks of a rate, the values of a latency under the highest load that no
 /// variant is overloaded by.
-std::string curve_title(const PageRun& run, const LineChart& chart, const Shown& shown) {
-  std::string title(shown.answer);
+std::string curve_title(const PageRun& run, const LineChart& chart, const Measure& shown,
+                        std::string_view answer) {
+  std::string title(answer);
   if (!shown.less_is_better && shown.unit != Unit::kRatio)
     return title + " " +
            list_values(chart, shown.unit, [](const ChartSeries& s) { return peak(s); });
@@ -150,7 +136,7 @@ std::string curve_title(const PageRun& run, const LineChart& chart, const Shown&
 }
 
 /// The goal that users set for a measure, `ttft.p90` by its `ttft`.
-void add_goal(const PageRun& run, const Shown& shown, LineChart& chart) {
+void add_goal(const PageRun& run, const Measure& shown, LineChart& chart) {
   for (const auto& [name, bound] : run.variants[0].goals)
     if (shown.key.starts_with(name + ".")) {
       chart.goal = bound;
@@ -158,27 +144,20 @@ void add_goal(const PageRun& run, const Shown& shown, LineChart& chart) {
     }
 }
 
-std::optional<LineChart> curve(const PageRun& run, const Shown& shown) {
+std::optional<LineChart> curve_of(const PageRun& run, const Curve& curve) {
+  const Measure shown = measure(curve.key);
   LineChart chart;
   chart.x = stage_axis(run);
-  chart.y = {.title = std::string(shown.title),
-             .unit = shown.unit,
-             .log = false,
-             .from_zero = true,
-             .min = {},
-             .max = {}};
+  chart.y = {.title = shown.title, .unit = shown.unit, .from_zero = true};
   bool measured = false;
-  for (std::size_t v = 0; v < run.variants.size(); ++v) {
-    ChartSeries simulated = series_of(run, v, shown.key);
-    if (!simulated.points.empty()) chart.series.push_back(std::move(simulated));
-  }
-  if (chart.series.empty()) return std::nullopt;
-  for (std::size_t v = 0; v < run.variants.size(); ++v) {
-    ChartSeries points = measured_of(run, v, shown.key);
-    measured = measured || !points.points.empty();
-    if (!points.points.empty()) chart.series.push_back(std::move(points));
-  }
-  chart.title = curve_title(run, chart, shown);
+  for (const bool published : {false, true})
+    for (std::size_t v = 0; v < run.variants.size(); ++v)
+      if (ChartSeries points = series_of(run, v, curve.key, published); !points.points.empty()) {
+        measured = measured || published;
+        chart.series.push_back(std::move(points));
+      }
+  if (chart.series.empty() || chart.series.front().measured) return std::nullopt;
+  chart.title = curve_title(run, chart, shown, curve.answer);
   if (shown.unit == Unit::kRatio) {
     chart.y.max = 1;
   } else {
@@ -200,34 +179,21 @@ constexpr std::array<Distribution, 3> kDistributions = {
      {"itl", "Half of all gaps between tokens last no more than ", "gap between tokens"},
      {"request_latency", "Half of all requests are answered within ", "request latency"}}};
 
-std::string distribution(const PageRun& run, const Distribution& d) {
+LineChart distribution(const PageRun& run, const Distribution& d) {
   LineChart chart;
-  chart.x = {.title = std::string(d.title),
-             .unit = Unit::kSeconds,
-             .log = true,
-             .from_zero = false,
-             .min = {},
-             .max = {}};
+  chart.x = {.title = std::string(d.title), .unit = Unit::kSeconds, .log = true};
   chart.y = {.title = "share no longer than this",
              .unit = Unit::kPercent,
-             .log = false,
              .from_zero = true,
-             .min = {},
              .max = 100.0};
   for (std::size_t v = 0; v < run.variants.size(); ++v) {
     const auto found = run.variants[v].summary.quantiles.find(d.key);
     if (found == run.variants[v].summary.quantiles.end() ||
         found->second.size() != run.quantile_levels.size())
       continue;
-    ChartSeries series{.name = run.variants[v].name,
-                       .colour = v,
-                       .measured = false,
-                       .markers = false,
-                       .steps = false,
-                       .points = {}};
+    ChartSeries series{.name = run.variants[v].name, .colour = v, .markers = false};
     for (std::size_t i = 0; i < found->second.size(); ++i) {
-      series.points.push_back(
-          {.x = found->second[i], .y = run.quantile_levels[i], .low = {}, .high = {}});
+      series.points.push_back({.x = found->second[i], .y = run.quantile_levels[i]});
       chart.x.log = chart.x.log && found->second[i] > 0;
     }
     chart.series.push_back(std::move(series));
@@ -242,7 +208,7 @@ std::string distribution(const PageRun& run, const Distribution& d) {
                    (std::any_of(run.variants.begin(), run.variants.end(), pools_overload)
                         ? ", overloaded ones among them; simulated."
                         : ", simulated.");
-  return draw(chart);
+  return chart;
 }
 
 }  // namespace
@@ -292,43 +258,36 @@ std::string stage_label(const PageRun& run, const StageView& stage) {
   return stage.name;
 }
 
-const std::vector<Shown>& stage_measures() {
-  static const std::vector<Shown> kMeasures = {
-      {"output_throughput", "output, tokens/s", "Output peaks at", Unit::kTokensPerSecond, false},
-      {"ttft.mean", "time to first token, mean", "Mean time to first token", Unit::kSeconds, true},
-      {"ttft.p90", "time to first token, p90", "Time to first token, p90", Unit::kSeconds, true},
-      {"itl.mean", "gap between tokens, mean", "Mean gap between tokens", Unit::kSeconds, true},
-      {"goodput", "requests/s within the goals", "Goodput peaks at", Unit::kRequestsPerSecond,
-       false},
-      {"request_throughput", "requests/s answered", "Answers peak at", Unit::kRequestsPerSecond,
-       false},
-      {"hit_ratio", "prefix cache hits", "Prefix cache hits", Unit::kRatio, false},
-  };
-  return kMeasures;
+std::span<const Curve> curves() {
+  static constexpr std::array<Curve, 7> kCurves = {
+      {{"output_throughput", "Output peaks at"},
+       {"ttft.mean", "Mean time to first token"},
+       {"ttft.p90", "Time to first token, p90"},
+       {"itl.mean", "Mean gap between tokens"},
+       {"good_request_throughput", "Goodput peaks at"},
+       {"request_throughput", "Answers peak at"},
+       {"prefix_cache_hit_rate", "Prefix cache hits"}}};
+  return kCurves;
 }
 
 std::vector<NamedChart> load_curves(const PageRun& run) {
   if (reported(run).size() < 2) return {};
-  std::vector<NamedChart> curves;
+  std::vector<NamedChart> charts;
   const bool goals = std::any_of(run.variants.begin(), run.variants.end(),
                                  [](const VariantView& v) { return !v.goals.empty(); });
-  for (const Shown& shown : stage_measures())
-    if (shown.key != "request_throughput" || !goals)
-      if (std::optional<LineChart> chart = curve(run, shown))
-        curves.push_back({.name = std::string(shown.key), .chart = std::move(*chart)});
-  return curves;
+  for (const Curve& curve : curves())
+    if (curve.key != "request_throughput" || !goals)
+      if (std::optional<LineChart> chart = curve_of(run, curve))
+        charts.push_back({.name = std::string(curve.key), .chart = std::move(*chart)});
+  return charts;
 }
 
-std::string rate_charts(const PageRun& run) {
-  std::string out;
-  for (const NamedChart& curve : load_curves(run)) out += draw(curve.chart);
-  return out;
-}
-
-std::string distribution_charts(const PageRun& run) {
-  std::string out;
-  for (const Distribution& d : kDistributions) out += distribution(run, d);
-  return out;
+std::vector<Chart> distribution_charts(const PageRun& run) {
+  std::vector<Chart> charts;
+  for (const Distribution& d : kDistributions)
+    if (LineChart chart = distribution(run, d); !chart.series.empty())
+      charts.emplace_back(std::move(chart));
+  return charts;
 }
 
 }  // namespace routesim::tools

@@ -1,17 +1,15 @@
 // The charts of one run.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "tools/render/chart/svg_chart.h"
-#include "tools/render/page/html_page.h"
+#include "tools/render/document.h"
 #include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
-
-/// The sections of a run: the part of its page between head and foot.
-std::string run_sections(const PageRun& run);
 
 /// The axis of a run's stages: the rate asked for, the concurrency, or only their number.
 ChartAxis stage_axis(const PageRun& run);
@@ -22,8 +20,12 @@ std::string stage_label(const PageRun& run, const StageView& stage);
 /// Whether some reported stage of the variant is overloaded and others are not.
 bool pools_overload(const VariantView& variant);
 
-/// The measures shown stage by stage.
-const std::vector<Shown>& stage_measures();
+/// A measure shown stage by stage.
+struct Curve {
+  std::string_view key;
+  std::string_view answer;  ///< The title of its chart begins so.
+};
+std::span<const Curve> curves();
 
 /// A chart and what it shows, `output_throughput`, `ttft.mean`, ...
 struct NamedChart {
@@ -34,12 +36,9 @@ struct NamedChart {
 /// of one stage.
 std::vector<NamedChart> load_curves(const PageRun& run);
 
-/// Throughput, latencies and goodput against the load, published points beside them. Empty for a
-/// run of one stage.
-std::string rate_charts(const PageRun& run);
 /// Shares of requests (gaps) under a latency, over the reported stages.
-std::string distribution_charts(const PageRun& run);
+std::vector<Chart> distribution_charts(const PageRun& run);
 /// Requests per server, and each server over time where the result says it.
-std::string server_charts(const PageRun& run);
+std::vector<Block> server_charts(const PageRun& run);
 
 }  // namespace routesim::tools

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/scalar_parse.h"
+#include "tools/render/chart/svg.h"
 #include "tools/results/text_table.h"
 #include "tools/study/run/run_charts.h"
 
@@ -48,12 +49,12 @@ double excess(const StripChart::Group& group) {
 }
 
 /// Requests per server, a row of points for each pool of each variant.
-std::string requests_chart(const PageRun& run) {
+std::optional<StripChart> requests_chart(const PageRun& run) {
   StripChart chart;
   for (std::size_t v = 0; v < run.variants.size(); ++v)
     for (StripChart::Group& group : groups_of(run.variants[v], v))
       chart.groups.push_back(std::move(group));
-  if (chart.groups.empty()) return {};
+  if (chart.groups.empty()) return std::nullopt;
   const StripChart::Group* worst = &chart.groups.front();
   std::string most;
   for (StripChart::Group& group : chart.groups) {
@@ -72,7 +73,7 @@ std::string requests_chart(const PageRun& run) {
       "above it.";
   chart.x_title = "requests per server";
   chart.unit = Unit::kCount;
-  return draw(chart);
+  return chart;
 }
 
 struct Column {
@@ -195,8 +196,8 @@ std::string time_text(double seconds, double span) {
 }
 
 /// The mean over the servers, one line per variant.
-std::string mean_chart(const PageRun& run, const Column& c, const std::vector<Binned>& all,
-                       double width) {
+LineChart mean_chart(const PageRun& run, const Column& c, const std::vector<Binned>& all,
+                     double width) {
   LineChart chart;
   chart.x.title = "simulated time";
   chart.x.unit = Unit::kSeconds;
@@ -217,7 +218,7 @@ std::string mean_chart(const PageRun& run, const Column& c, const std::vector<Bi
     levels.emplace_back(all[v].level(), series.name);
     chart.series.push_back(std::move(series));
   }
-  if (levels.empty()) return {};
+  if (levels.empty()) return chart;
   const auto [least, most] = std::minmax_element(levels.begin(), levels.end());
   const auto named = [&](const std::pair<double, std::string>& level) {
     return human(level.first, c.unit) + (levels.size() > 1 ? " with " + level.second : "");
@@ -225,12 +226,12 @@ std::string mean_chart(const PageRun& run, const Column& c, const std::vector<Bi
   chart.title = std::string(c.heading) + " on a server while there is load: " + named(*least) +
                 (levels.size() > 1 ? ", up to " + named(*most) : "");
   chart.subtitle = "Sampled over the whole run, warm-up and the end included; simulated.";
-  return draw(chart);
+  return chart;
 }
 
 /// One row per server; `bins` and `most` end the time and the scale that all variants share.
-std::string server_map(const VariantView& variant, const Column& c, const Binned& values,
-                       double width, std::size_t bins, double most) {
+HeatMap server_map(const VariantView& variant, const Column& c, const Binned& values, double width,
+                   std::size_t bins, double most) {
   HeatMap map;
   const double span = width * static_cast<double>(bins);
   map.title = variant.name + ": " + human(values.level(), c.unit) + " while there is load, " +
@@ -250,16 +251,12 @@ std::string server_map(const VariantView& variant, const Column& c, const Binned
       if (const double v = values.servers[s][b]; std::isfinite(v)) row[b] = v;
     map.cells.push_back(std::move(row));
   }
-  return draw(map);
+  return map;
 }
 
-/// The figures of one measure.
-struct TimeFigures {
-  std::string means, maps;
-  std::size_t variants = 0;  ///< With maps.
-};
-
-TimeFigures time_figures(const PageRun& run, const Column& c, double width) {
+/// Adds the figures of one measure: the means, and a map for each variant with several servers.
+void add_time_figures(const PageRun& run, const Column& c, double width, Charts& means,
+                      std::vector<Block>& folds) {
   std::vector<Binned> all;
   double most = c.whole ? 1 : 0;
   std::size_t bins = 0;
@@ -268,31 +265,32 @@ TimeFigures time_figures(const PageRun& run, const Column& c, double width) {
     most = std::max(most, all.back().top());
     bins = std::max(bins, all.back().mean.size());
   }
-  TimeFigures out{.means = mean_chart(run, c, all, width), .maps = {}, .variants = 0};
+  LineChart mean = mean_chart(run, c, all, width);
+  if (mean.series.empty()) return;
+  means.charts.emplace_back(std::move(mean));
+  Charts maps;
   for (std::size_t v = 0; v < all.size(); ++v)
-    if (all[v].servers.size() > 1) {
-      out.maps += server_map(run.variants[v], c, all[v], width, bins, most);
-      ++out.variants;
-    }
-  return out;
+    if (all[v].servers.size() > 1)
+      maps.charts.emplace_back(server_map(run.variants[v], c, all[v], width, bins, most));
+  const bool open = maps.charts.size() <= kMostOpenMaps;
+  if (!maps.charts.empty())
+    folds.push_back({Fold{.title = std::string(c.heading) + ", server by server",
+                          .blocks = {{std::move(maps)}},
+                          .open = open}});
 }
 
 }  // namespace
 
-std::string server_charts(const PageRun& run) {
-  std::string figures = requests_chart(run), folded;
+std::vector<Block> server_charts(const PageRun& run) {
+  Charts figures;
+  std::vector<Block> folds;
+  if (std::optional<StripChart> requests = requests_chart(run))
+    figures.charts.emplace_back(std::move(*requests));
   const double width = bin_width(run);
-  for (const Column& c : kServerColumns) {
-    if (!(width > 0)) break;
-    const TimeFigures time = time_figures(run, c, width);
-    figures += time.means;
-    if (time.means.empty() || time.maps.empty()) continue;
-    folded += "<details" + std::string(time.variants <= kMostOpenMaps ? " open" : "") +
-              "><summary>" + std::string(c.heading) +
-              ", server by server</summary><div class=\"charts\">" + time.maps + "</div></details>";
-  }
-  if (figures.empty()) return {};
-  return "<div class=\"charts\">" + figures + "</div>" + folded;
+  for (const Column& c : kServerColumns)
+    if (width > 0) add_time_figures(run, c, width, figures, folds);
+  if (!figures.charts.empty()) folds.insert(folds.begin(), {std::move(figures)});
+  return folds;
 }
 
 }  // namespace routesim::tools

@@ -9,11 +9,9 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr Shown kGoodput = {"goodput", "goodput", "", Unit::kRequestsPerSecond, false};
-constexpr Shown kLatency = {"request_latency.mean", "mean request latency", "", Unit::kSeconds,
-                            true};
-constexpr Shown kOutput = {"output_throughput", "output tokens/s", "", Unit::kTokensPerSecond,
-                           false};
+constexpr std::string_view kGoodput = "good_request_throughput";
+constexpr std::string_view kLatency = "request_latency.mean";
+constexpr std::string_view kOutput = "output_throughput";
 constexpr double kMoreFailures = 0.01;  ///< Share of the requests; fewer are no difference.
 /// Two values this close may change places with other seeds.
 constexpr double kClose = 1.25;
@@ -68,7 +66,7 @@ Apart difference(const Sample& a, const Sample& b) {
 }
 
 /// Smaller is better.
-double rank_value(const std::optional<double>& value, const Shown& by) {
+double rank_value(const std::optional<double>& value, const Measure& by) {
   if (!value) return INFINITY;
   return by.less_is_better ? *value : -*value;
 }
@@ -102,7 +100,7 @@ bool share_goals(const PageRun& run, const std::vector<std::size_t>& members) {
   const VariantView& first = run.variants[members.front()];
   return std::ranges::all_of(members, [&](std::size_t i) {
     const VariantView& v = run.variants[i];
-    return v.summary.find("goodput") != nullptr && v.goals == first.goals;
+    return v.summary.find(kGoodput) != nullptr && v.goals == first.goals;
   });
 }
 
@@ -115,9 +113,12 @@ std::vector<const VariantView*> views(const PageRun& run, const std::vector<std:
 /// The measure that decides among variants that hold as much load.
 Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& members, bool by_goals) {
   const std::vector<const VariantView*> all = views(run, members);
-  const auto over = [&](const Shown& by, std::vector<std::size_t> stages) {
+  const auto over = [&](std::string_view key, std::vector<std::size_t> stages) {
     if (are_whole_runs(all, stages)) stages.clear();
-    return Yardstick{.by = by, .stages = std::move(stages)};
+    Yardstick yardstick{.by = measure(key), .stages = std::move(stages)};
+    // As sentences name them.
+    yardstick.by.title = key == kGoodput ? "goodput" : metric_view(key).title;
+    return yardstick;
   };
   const std::vector<std::size_t> common = common_stages(all);
   if (by_goals) return over(kGoodput, common);
@@ -140,7 +141,7 @@ double too_long(const StageView& stage) {
 }
 
 double share_of_failures(const StageView& stage) {
-  const Datum* failures = stage.find("failures");
+  const Datum* failures = stage.find("failed_requests");
   const Datum* requests = stage.find("requests");
   if (failures == nullptr || requests == nullptr || requests->value == 0) return 0;
   return std::max(0.0, failures->value - too_long(stage)) / requests->value;
@@ -194,7 +195,7 @@ std::vector<std::size_t> common_stages(const std::vector<const VariantView*>& va
   return common;
 }
 
-Apart apart(const StageView& a, const StageView& b, const Shown& by) {
+Apart apart(const StageView& a, const StageView& b, const Measure& by) {
   const std::optional<Sample> x = sample_of(a, by.key);
   const std::optional<Sample> y = sample_of(b, by.key);
   if (!x || !y) return x || y ? Apart::kClear : Apart::kEqual;
@@ -281,7 +282,7 @@ std::vector<std::size_t> Contest::leaders() const {
 }
 
 std::vector<std::size_t> Contest::contested_stages() const {
-  if (yardstick_.by.key == kOutput.key) return {};
+  if (yardstick_.by.key == kOutput) return {};
   return yardstick_.stages.empty() ? common_stages(views(run_, peers())) : yardstick_.stages;
 }
 

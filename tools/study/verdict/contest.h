@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/page/html_page.h"
+#include "tools/render/metric_view.h"
 #include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
@@ -33,7 +33,7 @@ enum class Reason {
 
 /// A measure and the stages over which it is taken.
 struct Yardstick {
-  Shown by;
+  Measure by;
   std::vector<std::size_t> stages = {};  ///< Empty: the whole run.
 };
 
@@ -101,6 +101,6 @@ std::vector<std::size_t> common_stages(const std::vector<const VariantView*>& va
 bool are_whole_runs(const std::vector<const VariantView*>& variants,
                     const std::vector<std::size_t>& stages);
 /// How the value is compared, over the replications where there are several.
-Apart apart(const StageView& a, const StageView& b, const Shown& by);
+Apart apart(const StageView& a, const StageView& b, const Measure& by);
 
 }  // namespace routesim::tools

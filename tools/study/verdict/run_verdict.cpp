@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/render/render.h"
 #include "tools/results/text_table.h"
 #include "tools/study/verdict/contest.h"
 #include "tools/study/verdict/verdict_parts.h"
@@ -21,10 +22,6 @@ std::string capital(std::string text) {
   if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
     text.front() = static_cast<char>(text.front() - 'a' + 'A');
   return text;
-}
-
-const Shown& measure(std::string_view key) {
-  return *std::ranges::find(key_measures(), key, &Shown::key);
 }
 
 /// The requests of a traffic class; null when there is no such class.
@@ -53,7 +50,7 @@ class Wording {
   std::size_t winner() const { return contest_.winner(); }
   std::size_t runner_up() const { return contest_.order()[1]; }
   std::size_t size() const { return contest_.order().size(); }
-  const Shown& by() const { return contest_.yardstick().by; }
+  const Measure& by() const { return contest_.yardstick().by; }
 
   std::pair<std::size_t, std::size_t> compared() const;
   bool none_within_goals() const;
@@ -72,7 +69,7 @@ class Wording {
   std::string by_how_much(std::size_t other, const std::string& called) const;
   std::string held(std::size_t i) const;
   std::string stage_count() const;
-  std::optional<VerdictLine> line(const Shown& shown, const StageView& x, const StageView& y,
+  std::optional<VerdictLine> line(const Measure& shown, const StageView& x, const StageView& y,
                                   const std::string& place) const;
 
   const PageRun& run_;
@@ -186,7 +183,7 @@ std::string Wording::tie(const Indices& same) const {
   const std::string how = (undecided ? "not distinguishable over " +
                                            std::to_string(run_.replications) + " replications in "
                                      : "within 1 % of each other in ") +
-                          std::string(by().title) + stage_count();
+                          by().title + stage_count();
   if (same.size() == size())
     return (size() == 2
                 ? names(same) + " are "
@@ -275,8 +272,7 @@ std::string Wording::headline(bool brief) const {
     return "No variant serves a request within the goals; the base is " +
            variant(contest_.base()).name + ".";
   const std::string leads = changing_lead();
-  if (!leads.empty())
-    return "No single winner by " + std::string(by().title) + ": " + leads + "." + by_class();
+  if (!leads.empty()) return "No single winner by " + by().title + ": " + leads + "." + by_class();
   const Indices same = contest_.leaders();
   std::string text = same.size() > 1 ? tie(same) : win(brief);
   const std::string load = overload_of(variant(winner()));
@@ -320,8 +316,8 @@ std::string Wording::by_class() const {
 }
 
 /// `first token, mean: 213 ms instead of 55.5 s with the base a (-99.6 %)`.
-std::optional<VerdictLine> Wording::line(const Shown& shown, const StageView& x, const StageView& y,
-                                         const std::string& place) const {
+std::optional<VerdictLine> Wording::line(const Measure& shown, const StageView& x,
+                                         const StageView& y, const std::string& place) const {
   const auto [one, other] = compared();
   const Datum* a = x.find(shown.key);
   const Datum* b = y.find(shown.key);
@@ -330,7 +326,7 @@ std::optional<VerdictLine> Wording::line(const Shown& shown, const StageView& x,
   if (how == Apart::kEqual || how == Apart::kUndecided) return std::nullopt;
   const bool slight = how == Apart::kSlight;
   VerdictLine line{
-      .text = std::string(shown.title) + place + ": " + human(a->value, shown.unit) +
+      .text = shown.title + place + ": " + human(a->value, shown.unit) +
               (has_winner() ? "" : " with " + name(one)) + " instead of " +
               human(b->value, shown.unit) + " with " + called(other) +
               (b->value == 0 ? "" : " (" + change_text(b->value, a->value, shown.unit) + ")") +
@@ -357,9 +353,9 @@ std::vector<VerdictLine> Wording::lines() const {
   // Runs at other rates, or an interrupted one, compare in the stages that both have.
   const bool whole = are_whole_runs({&one, &other}, common);
   std::vector<VerdictLine> lines;
-  for (const std::string_view key :
-       {"failures", "ttft.mean", "ttft.p99", "output_throughput", "itl.mean", "hit_ratio"}) {
-    const Shown& shown = measure(key);
+  for (const std::string_view key : {"failed_requests", "ttft.mean", "ttft.p99",
+                                     "output_throughput", "itl.mean", "prefix_cache_hit_rate"}) {
+    const Measure shown = measure(key);
     const bool latency = shown.unit == Unit::kSeconds;
     const bool by_stage = !whole || (overload && (latency || key == "output_throughput"));
     const std::optional<std::size_t> stage = latency ? both_hold : last;
@@ -371,7 +367,7 @@ std::vector<VerdictLine> Wording::lines() const {
       lines.push_back(std::move(*l));
   }
   for (const std::string& c : compared_classes())
-    for (const std::string_view key : {"failures", "ttft.mean", "request_latency.mean"}) {
+    for (const std::string_view key : {"failed_requests", "ttft.mean", "request_latency.mean"}) {
       std::optional<VerdictLine> l =
           line(measure(key), *find_class(one, c), *find_class(other, c), " of class " + c);
       if (l && l->better) lines.push_back(std::move(*l));
@@ -394,8 +390,8 @@ std::string Wording::ranking() const {
     if (reason == Reason::kMeasure && value) text += " " + human(*value, by().unit);
     places.push_back(std::move(text));
   }
-  return std::string("Best first, by ") + (by_load ? "load, then by " : "") +
-         std::string(by().title) + stage_count() + ": " + listed(places) + ".";
+  return std::string("Best first, by ") + (by_load ? "load, then by " : "") + by().title +
+         stage_count() + ": " + listed(places) + ".";
 }
 
 /// A variant without another one to compare it with: what it holds.
@@ -413,7 +409,7 @@ std::string alone(const VariantView& v) {
   const Datum* first = shown->find("ttft.mean");
   const Datum* p99 = shown->find("ttft.p99");
   const Datum* output = shown->find("output_throughput");
-  const Datum* share = shown->find("goodput_percentage");
+  const Datum* share = shown->find("goodput");
   std::string text = v.name + " answers no request";
   if (first != nullptr) {
     text = v.name + place + " answers with a first token after " +
@@ -425,7 +421,7 @@ std::string alone(const VariantView& v) {
     text += std::string(first != nullptr ? " and" : "") + " delivers " +
             human(output->value, Unit::kTokensPerSecond);
   if (share != nullptr)
-    text += ", " + human(share->value / 100, Unit::kRatio) + " of the requests within the goals";
+    text += ", " + human(share->value, Unit::kRatio) + " of the requests within the goals";
   text += ".";
   if (const std::string load = overload_of(v); !load.empty())
     text += " It is overloaded " + load + ".";
@@ -633,32 +629,6 @@ Verdict judge(const PageRun& run) {
 
 }  // namespace
 
-const std::vector<Shown>& key_measures() {
-  static const std::vector<Shown> kMeasures = {
-      {"requests", "requests", "", Unit::kCount, false},
-      {"failures", "failures", "", Unit::kCount, true},
-      {"goodput", "within goals, req/s", "", Unit::kRequestsPerSecond, false},
-      {"output_throughput", "output, tokens/s", "", Unit::kTokensPerSecond, false},
-      {"request_throughput", "requests/s answered", "", Unit::kRequestsPerSecond, false},
-      {"ttft.mean", "first token, mean", "", Unit::kSeconds, true},
-      {"ttft.p90", "first token, p90", "", Unit::kSeconds, true},
-      {"ttft.p99", "first token, p99", "", Unit::kSeconds, true},
-      {"itl.mean", "gap between tokens, mean", "", Unit::kSeconds, true},
-      {"itl.p99", "gap between tokens, p99", "", Unit::kSeconds, true},
-      {"tpot.mean", "time per output token, mean", "", Unit::kSeconds, true},
-      {"request_latency.mean", "request latency, mean", "", Unit::kSeconds, true},
-      {"request_latency.p99", "request latency, p99", "", Unit::kSeconds, true},
-      {"hit_ratio", "prefix cache hits", "", Unit::kRatio, false},
-      {"tier_hit_ratio", "hits in tiers", "", Unit::kRatio, false},
-      {"tier_load_wait", "wait for a load, mean", "", Unit::kSeconds, true},
-      {"tier_pull_wait", "wait for a pull, mean", "", Unit::kSeconds, true},
-      {"kv_mean", "KV cache in use, mean", "", Unit::kRatio, true},
-      {"preemptions", "preemptions", "", Unit::kCount, true},
-      {"rejected", "refused by the router", "", Unit::kCount, true},
-  };
-  return kMeasures;
-}
-
 Verdict verdict_of(const PageRun& run) {
   if (run.variants.empty()) {
     Verdict none;
@@ -671,11 +641,10 @@ Verdict verdict_of(const PageRun& run) {
         v.stages, [](const StageView& s) { return s.reported && s.unfinished; });
   Verdict verdict = judge(unfinished > 0 ? ended_part(run) : run);
   verdict.base = run.variants.front().name;
-  for (const ExpectationView& e : run.expectations)
-    if (e.decision != "holds")
-      verdict.failed.push_back((e.decision == "fails" ? "fails: " : e.decision + ": ") + e.text +
-                               (e.scope.empty() ? "" : " (" + e.scope + ")") + ": found " +
-                               e.detail);
+  for (const Judgement& e : run.expectations)
+    if (e.decision != Decision::kHolds)
+      verdict.failed.push_back(decision_text(e.decision) + std::string(": ") + title_of(e) +
+                               ": found " + e.detail);
   if (run.interrupted) {
     std::string partial = "The run was interrupted, so its numbers are partial";
     if (unfinished > 0)

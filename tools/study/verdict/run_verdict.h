@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/page/html_page.h"
 #include "tools/results/result_record.h"
 #include "tools/study/verdict/run_view.h"
 
@@ -64,8 +63,5 @@ std::string render_verdict(const Verdict& verdict, bool colour);
 
 /// The verdict as results have it, with plain spaces where a page does not break lines.
 VerdictRecord verdict_record(const Verdict& verdict);
-
-/// The measures of a whole run that tables and verdict use, in order.
-const std::vector<Shown>& key_measures();
 
 }  // namespace routesim::tools

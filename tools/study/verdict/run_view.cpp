@@ -8,11 +8,19 @@
 #include <cmath>
 
 #include "tools/results/described_json.h"
+#include "tools/results/metric_name.h"
+#include "tools/results/metric_table.h"
+#include "tools/results/metrics.h"
 #include "tools/results/result_record.h"
 
 namespace routesim::tools {
 
 namespace {
+
+/// `ttft.p90`, `output_throughput`: the key of a metric in StageView::values.
+std::string key_of(const std::string& metric, const std::string& statistic) {
+  return statistic.empty() ? metric : metric + "." + statistic;
+}
 
 /// Collects numbers with their places below `path`, a JSON pointer; NaN is no number.
 class Values {
@@ -33,31 +41,23 @@ class Values {
   std::string path_;
 };
 
-/// A latency as pages call it, and where it stands in a report.
-struct Latency {
-  std::string_view key, name;
-  std::optional<SamplesRecord> LatencyRecord::*samples;
-  std::optional<std::vector<double>> QuantilesRecord::*quantiles;
-};
-constexpr std::array<Latency, 4> kLatencies = {
-    {{"ttft", "time_to_first_token", &LatencyRecord::time_to_first_token,
-      &QuantilesRecord::time_to_first_token},
-     {"itl", "inter_token_latency", &LatencyRecord::inter_token_latency,
-      &QuantilesRecord::inter_token_latency},
-     {"tpot", "time_per_output_token", &LatencyRecord::time_per_output_token,
-      &QuantilesRecord::time_per_output_token},
-     {"request_latency", "request_latency", &LatencyRecord::request_latency,
-      &QuantilesRecord::request_latency}}};
-
-void put_latency(const Latency& latency, const SamplesRecord& d, Values& values) {
-  const auto put = [&](const std::string& statistic, double value) {
-    values.put(fmt::format("{}.{}", latency.key, statistic), value,
-               fmt::format("successes/latency/{}/{}", latency.name, statistic));
-  };
-  put("mean", d.mean);
-  put("max", d.max);
-  for (const auto& [name, value] : d.percentiles.items)
-    if (name == "median" || name == "p90" || name == "p95" || name == "p99") put(name, value);
+/// Takes every metric that a result file has of a stage.
+void take_metrics(const StageRecord& record, const std::string& path, StageView& stage) {
+  for (const MetricRow& row : metric_table()) {
+    if (row.place.empty()) continue;
+    std::vector<std::string> statistics = {""};
+    if (row.has_many_values()) statistics = {"mean", "median", "p90", "p95", "p99", "max"};
+    if (row.quantity == MetricKind::kUsage) statistics = {"mean", "max"};
+    for (const std::string& statistic : statistics) {
+      const MetricName name{.metric = std::string(row.key), .statistic = statistic};
+      const std::optional<double> value = record_value(record, name);
+      if (!value || !std::isfinite(*value)) continue;
+      Datum datum{.value = *value, .path = fmt::format("{}/{}", path, row.place)};
+      if (!statistic.empty()) datum.path.append("/").append(statistic);
+      if (row.key == "goodput") datum.raw = record.goodput->percentage;
+      stage.values.insert_or_assign(key_of(name.metric, statistic), std::move(datum));
+    }
+  }
 }
 
 /// A limit of requests in flight keeps the queue in the load tool: no server's queue grows, but the
@@ -79,10 +79,19 @@ void take_load(const LoadRecord& load, StageView& stage) {
   stage.held_back = stage.rate && is_held_back(load);
 }
 
+/// Takes the published numbers of the metrics that pages and verdicts hold beside simulated ones.
 void take_measured(const std::vector<MeasuredRecord>& rows, StageView& stage) {
+  constexpr std::array<std::string_view, 7> kHeldBeside = {"ttft",
+                                                           "itl",
+                                                           "tpot",
+                                                           "request_latency",
+                                                           "output_throughput",
+                                                           "total_throughput",
+                                                           "request_throughput"};
   for (const MeasuredRecord& row : rows) {
-    const bool plain = row.metric.find("throughput") != std::string::npos;
-    stage.measured.emplace(plain ? row.metric : row.metric + "." + row.statistic, row.value);
+    if (std::ranges::find(kHeldBeside, row.metric) == kHeldBeside.end()) continue;
+    const bool plain = !find_metric(row.metric)->has_many_values();
+    stage.measured.emplace(key_of(row.metric, plain ? "" : row.statistic), row.value);
   }
 }
 
@@ -94,37 +103,19 @@ StageView stage_view(const StageRecord& record, const std::string& path) {
   stage.unfinished = record.kv_cache_usage && std::isnan(record.kv_cache_usage->mean);
   take_load(report.load, stage);
   stage.overloaded = stage.held_back || record.overloaded.value_or(false);
+  take_metrics(record, path, stage);
   Values v(stage.values, path);
-  v.put("requests", report.load.count, "load_summary/count");
-  if (report.load.stage) {
-    v.put("achieved_rate", report.load.stage->achieved_rate, "load_summary/achieved_rate");
+  if (report.load.stage)
     v.put("send_duration", report.load.stage->send_duration, "load_summary/send_duration");
-  }
-  v.put("failures", report.failures.count, "failures/count");
   for (const auto& [label, of] : report.failures.by_label.items)
     if (label == "prompt_too_long")
       v.put("too_long", of.count, "failures/by_label/prompt_too_long/count");
-  for (const Latency& latency : kLatencies) {
-    if (const auto& samples = report.successes.latency.*latency.samples)
-      put_latency(latency, *samples, v);
-    if (const auto& quantiles = record.quantiles.*latency.quantiles)
-      stage.quantiles.emplace(latency.key, *quantiles);
-  }
-  const ThroughputRecord& throughput = report.successes.throughput;
-  v.put("output_throughput", throughput.output_tokens,
-        "successes/throughput/output_tokens_per_sec");
-  v.put("total_throughput", throughput.total_tokens, "successes/throughput/total_tokens_per_sec");
-  v.put("request_throughput", throughput.requests, "successes/throughput/requests_per_sec");
-  if (record.goodput) {
-    v.put("goodput", record.goodput->requests_per_s, "goodput/requests_per_sec");
-    v.put("goodput_percentage", record.goodput->percentage, "goodput/percentage");
-  }
-  v.put("hit_ratio", record.prefix_hit_ratio, "prefix_hit_ratio");
-  if (record.kv_cache_usage) {
-    v.put("kv_mean", record.kv_cache_usage->mean, "kv_cache_usage/mean");
-    v.put("kv_max", record.kv_cache_usage->max, "kv_cache_usage/max");
-  }
-  v.put("preemptions", record.preemptions, "preemptions");
+  const QuantilesRecord& q = record.quantiles;
+  for (const auto& [key, quantiles] : {std::pair("ttft", &q.time_to_first_token),
+                                       {"itl", &q.inter_token_latency},
+                                       {"tpot", &q.time_per_output_token},
+                                       {"request_latency", &q.request_latency}})
+    if (*quantiles) stage.quantiles.emplace(key, **quantiles);
   if (record.measured) take_measured(*record.measured, stage);
   return stage;
 }
@@ -198,13 +189,20 @@ std::vector<PublishedView> published_views(const std::vector<PublishedRecord>& r
 void take_whole_run(const VariantRecord& record, const std::string& path, StageView& summary) {
   Values v(summary.values, path);
   if (const std::optional<sim::TierResult>& tiers = record.kv_tiers) {
-    v.put("tier_hit_ratio", tiers->hit_ratio(), "kv_tiers/hit_ratio");
+    v.put("tier_hit_rate", tiers->hit_ratio(), "kv_tiers/hit_ratio");
     v.put("tier_load_wait", tiers->did.load_waits.mean_s(), "kv_tiers/load_wait_s/mean");
     v.put("tier_pull_wait", tiers->did.pull_waits.mean_s(), "kv_tiers/pull_wait_s/mean");
   }
   v.put("decisions", record.routing.decisions, "routing/decisions");
   v.put("rejected", record.routing.rejected, "routing/rejected");
   v.put("disaggregated", record.routing.disaggregated, "routing/disaggregated");
+  if (record.routing.priced)
+    v.put("regret_s", record.routing.mean_regret_s(), "routing/mean_regret_s");
+  if (const auto& gateway = record.routing.gateway) {
+    v.put("gateway_refused", gateway->refused, "routing/gateway/refused");
+    v.put("gateway_retries", gateway->retries, "routing/gateway/retries");
+    v.put("gateway_most_in_flight", gateway->most_in_flight, "routing/gateway/max_in_flight");
+  }
 }
 
 VariantView variant_view(const VariantRecord& record, const std::string& path) {
@@ -238,72 +236,28 @@ VariantView variant_view(const VariantRecord& record, const std::string& path) {
   return variant;
 }
 
-/// A metric with its statistic where replications list it, and as pages call it.
-struct Replicated {
-  std::string_view listed, key;
-  double scale;  ///< From the listed unit to the base unit.
-};
-constexpr std::array<Replicated, 18> kReplicated = {
-    {{"ttft_ms.mean", "ttft.mean", 1e-3},
-     {"ttft_ms.median", "ttft.median", 1e-3},
-     {"ttft_ms.p90", "ttft.p90", 1e-3},
-     {"ttft_ms.p99", "ttft.p99", 1e-3},
-     {"itl_ms.mean", "itl.mean", 1e-3},
-     {"itl_ms.p99", "itl.p99", 1e-3},
-     {"tpot_ms.mean", "tpot.mean", 1e-3},
-     {"tpot_ms.p99", "tpot.p99", 1e-3},
-     {"request_latency_ms.mean", "request_latency.mean", 1e-3},
-     {"request_latency_ms.p90", "request_latency.p90", 1e-3},
-     {"request_latency_ms.p99", "request_latency.p99", 1e-3},
-     {"output_tokens_per_s", "output_throughput", 1},
-     {"total_tokens_per_s", "total_throughput", 1},
-     {"requests_per_s", "request_throughput", 1},
-     {"good_requests_per_s", "goodput", 1},
-     {"goodput", "goodput_percentage", 100},
-     {"prefix_cache_hit_rate", "hit_ratio", 1},
-     {"failed_requests", "failures", 1}}};
-
 /// Means over the replications, with their intervals, in place of the first run's numbers.
 void replace_by_means(const ReplicationsRecord::Stage& record, const std::string& path,
                       StageView& stage) {
-  for (const Replicated& r : kReplicated)
-    for (const auto& [name, metric] : record.metrics.items) {
-      if (name != r.listed || !metric || !std::isfinite(metric->mean)) continue;
-      Datum mean{.value = metric->mean * r.scale,
-                 .path = fmt::format("{}/metrics/{}/mean", path, name),
-                 .low = {},
-                 .high = {},
-                 .raw = metric->mean};
-      if (std::isfinite(metric->low) && std::isfinite(metric->high)) {
-        mean.low = metric->low * r.scale;
-        mean.high = metric->high * r.scale;
-      }
-      stage.values.insert_or_assign(std::string(r.key), std::move(mean));
-      std::vector<double> seeds = metric->values;
-      for (double& value : seeds) value *= r.scale;
-      stage.seeds.insert_or_assign(std::string(r.key), std::move(seeds));
+  for (const auto& [listed, metric] : record.metrics.items) {
+    const Parsed<MetricName> name = parse_metric_name(listed);
+    if (!name.value || !metric || !std::isfinite(metric->mean)) continue;
+    const double scale = to_base_unit(1, name.value->unit).value_or(1);
+    const bool has_statistic = listed.find('.') != std::string::npos;
+    const std::string key = key_of(name.value->metric, has_statistic ? name.value->statistic : "");
+    Datum mean{.value = metric->mean * scale,
+               .path = fmt::format("{}/metrics/{}/mean", path, listed),
+               .low = {},
+               .high = {},
+               .raw = metric->mean};
+    if (std::isfinite(metric->low) && std::isfinite(metric->high)) {
+      mean.low = metric->low * scale;
+      mean.high = metric->high * scale;
     }
-}
-
-void take_differences(const std::vector<ReplicationsRecord::Pair>& pairs, const std::string& path,
-                      PageRun& run) {
-  for (std::size_t i = 0; i < pairs.size(); ++i)
-    for (const Replicated& r : kReplicated)
-      for (const auto& [name, change] : pairs[i].summary.metrics.items) {
-        if (name != r.listed) continue;
-        DifferenceView& d = run.differences.emplace_back();
-        d.base = pairs[i].base;
-        d.other = pairs[i].variant;
-        d.metric = r.key;
-        d.verdict = change.verdict;
-        if (!change.percent) continue;
-        d.relative = {
-            .value = change.percent->mean,
-            .path = fmt::format("{}/differences/{}/summary/metrics/{}/percent/mean", path, i, name),
-            .low = change.percent->low,
-            .high = change.percent->high,
-            .raw = {}};
-      }
+    stage.values.insert_or_assign(key, std::move(mean));
+    std::vector<double>& seeds = stage.seeds[key] = metric->values;
+    for (double& value : seeds) value *= scale;
+  }
 }
 
 void take_replications(const ReplicationsRecord& record, const std::string& path, PageRun& run) {
@@ -322,7 +276,6 @@ void take_replications(const ReplicationsRecord& record, const std::string& path
           }
     }
   }
-  take_differences(record.differences, path, run);
 }
 
 }  // namespace
@@ -347,12 +300,7 @@ PageRun page_run(const RunRecord& record, const std::string& path) {
     run.variants.push_back(
         variant_view(record.variants[i], fmt::format("{}/variants/{}", path, i)));
   if (record.replications) take_replications(*record.replications, path + "/replications", run);
-  if (record.expectations)
-    for (const Judgement& j : *record.expectations)
-      run.expectations.push_back({.scope = j.scope,
-                                  .text = j.what,
-                                  .decision = decision_text(j.decision),
-                                  .detail = j.detail});
+  run.expectations = record.expectations.value_or(std::vector<Judgement>());
   return run;
 }
 

@@ -25,7 +25,7 @@ struct StageView {
   bool held_back = false;             ///< The load tool could not send as fast as it was asked to.
   std::optional<double> rate;         ///< Requests/s asked for.
   std::optional<double> concurrency;  ///< Of a closed loop.
-  /// `ttft.mean`, `itl.p99`, `output_throughput`, `requests`, `hit_ratio`, `goodput`, ...
+  /// By key of the metric table: `ttft.mean`, `output_throughput`, ... And a few beside it.
   using Values = std::map<std::string, Datum, std::less<>>;
   Values values;
   /// Published values under the same keys, in base units.
@@ -77,22 +77,6 @@ struct VariantView {
   std::string resolved_text;                                  ///< The same, indented.
 };
 
-/// The verdict on one expectation of the scenario.
-struct ExpectationView {
-  std::string scope;     ///< Of which variants and stages.
-  std::string text;      ///< As written.
-  std::string decision;  ///< `holds`, `fails` or `undecided`.
-  std::string detail;    ///< What was found.
-};
-
-/// A paired difference between two variants over replications.
-struct DifferenceView {
-  std::string base, other;  ///< Variant names.
-  std::string metric;
-  std::string verdict;  ///< `better`, `worse`, `not distinguishable`, ...
-  Datum relative;       ///< Relative change in percent, with its interval.
-};
-
 /// The result of `routesim run`.
 struct PageRun {
   std::string scenario, question, version, commit, hash, seed;
@@ -101,8 +85,7 @@ struct PageRun {
   RunCommand command;        ///< Empty in results of early builds.
   std::vector<double> quantile_levels;
   std::vector<VariantView> variants;
-  std::vector<ExpectationView> expectations;
-  std::vector<DifferenceView> differences;
+  std::vector<Judgement> expectations;
 };
 
 /// The result of `routesim run`, which stands at `path` in the data block.

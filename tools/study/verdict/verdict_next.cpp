@@ -159,7 +159,7 @@ class NextSteps {
 
   void failures() {
     for (const VariantView& v : run_.variants) {
-      const Datum* failed = v.summary.find("failures");
+      const Datum* failed = v.summary.find("failed_requests");
       if (failed == nullptr || failed->value == 0) continue;
       add("Each failed request of " + v.name + " with its reason",
           again(" --records requests.csv"));

@@ -1,5 +1,3 @@
-#include "tools/render/chart/svg_chart.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "tools/render/chart/axes.h"
+#include "tools/render/chart/svg.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
@@ -32,97 +32,6 @@ std::string_view shape(std::size_t which) {
   return which == kMeasuredShape ? "M0 -5.5L5.5 0L0 5.5L-5.5 0Z" : kShapes[which % kColours];
 }
 
-constexpr double kHeight = 270;
-constexpr double kLeft = 62;
-constexpr double kRight = 14;
-constexpr double kTop = 26;
-constexpr double kBottom = 40;
-
-/// The next of 1, 2, 5, 10, ... that is not above (below) `value`.
-double round_log(double value, bool up) {
-  const double power = std::pow(10, std::floor(std::log10(value)));
-  const std::array<double, 4> steps = {1, 2, 5, 10};
-  if (up) {
-    for (const double step : steps)
-      if (step * power >= value * 0.999) return step * power;
-  } else {
-    for (std::size_t i = steps.size(); i-- > 0;)
-      if (steps[i] * power <= value * 1.001) return steps[i] * power;
-  }
-  return value;
-}
-
-/// Maps one axis to its pixels.
-class AxisScale {
- public:
-  AxisScale(const ChartAxis& axis, double low, double high, double from, double to)
-      : axis_(axis), log_(axis.log && low > 0), from_(from), to_(to) {
-    if (axis.min) low = *axis.min;
-    if (axis.max) high = *axis.max;
-    if (!log_ && axis.from_zero) low = std::min(low, 0.0);
-    if (high <= low) high = low + (low == 0 ? 1 : std::abs(low) * 0.1);
-    if (log_) {
-      low = round_log(low, false);
-      high = round_log(high, true);
-      ticks_ = log_ticks(low, high);
-    } else {
-      ticks_ = axis.unit == Unit::kSeconds ? time_ticks(low, high, 6) : linear_ticks(low, high, 6);
-      if (!axis.max && !ticks_.empty()) {
-        // The next round number above, so that no line touches the frame.
-        const double step = ticks_.size() > 1 ? ticks_[1] - ticks_[0] : high - low;
-        if (high > ticks_.back() + step * 1e-9) {
-          high = std::min(high + step * 0.35, ticks_.back() + step);
-          if (high >= ticks_.back() + step * 0.999) ticks_.push_back(ticks_.back() + step);
-        }
-      }
-    }
-    low_ = map(low);
-    high_ = map(high);
-  }
-
-  double at(double value) const {
-    const double v = log_ ? std::log10(std::max(value, 1e-300)) : value;
-    const double share = std::clamp((v - low_) / (high_ - low_), -0.01, 1.01);
-    return from_ + share * (to_ - from_);
-  }
-  const std::vector<double>& ticks() const { return ticks_; }
-  /// The data that the page's script needs to turn pixels into values: kind, lowest and highest
-  /// value (or their logarithms), their pixels, unit, name.
-  std::string str() const {
-    std::string out = log_ ? "log" : "lin";
-    for (const double v : {low_, high_, from_, to_}) out.append(" ").append(number_text(v));
-    return out + " " + std::string(unit_code(axis_.unit)) + " " + axis_.title;
-  }
-
- private:
-  double map(double v) const { return log_ ? std::log10(v) : v; }
-
-  const ChartAxis& axis_;
-  bool log_;
-  double from_, to_;
-  double low_ = 0, high_ = 1;
-  std::vector<double> ticks_;
-};
-
-struct Extent {
-  double low = 0, high = 0;
-  bool any = false;
-  void add(double v) {
-    if (!std::isfinite(v)) return;
-    low = any ? std::min(low, v) : v;
-    high = any ? std::max(high, v) : v;
-    any = true;
-  }
-};
-
-/// A tick's label. Minutes are kept along a linear axis that reaches them.
-std::string tick_text(double tick, const std::vector<double>& ticks, const ChartAxis& axis) {
-  const double most = ticks.back();
-  if (axis.unit == Unit::kSeconds && !axis.log && most >= 600 && most < 36'000 && tick > 0)
-    return human(tick / 60, Unit::kNone) + "\u00a0min";
-  return human(tick, axis.unit, false);
-}
-
 /// A line chart being drawn.
 class LineDrawing {
  public:
@@ -140,47 +49,18 @@ class LineDrawing {
   bool empty() const { return !x_.any || !y_.any; }
 
   std::string str() {
-    const AxisScale x(chart_.x, x_.low, x_.high, kLeft, kDrawingWidth - kRight);
-    const AxisScale y(chart_.y, y_.low, y_.high, kHeight - kBottom, kTop);
-    out_ = svg_open(kDrawingWidth, kHeight, chart_.title);
+    const AxisScale x = horizontal(chart_.x, x_), y = vertical(chart_.y, y_);
+    out_ = svg_open(kDrawingWidth, kPlotHeight, chart_.title);
     out_.insert(
         4, " class=\"plot\" data-x=\"" + html(x.str()) + "\" data-y=\"" + html(y.str()) + "\"");
     if (chart_.thin) out_ += "<g class=\"thin\">";
-    grid(x, y);
-    if (chart_.goal) goal(y);
+    out_ += draw_axes(x, y);
+    if (chart_.goal) out_ += "<g class=\"goal\">" + draw_goal(*chart_.goal, y) + "</g>";
     for (const ChartSeries& s : chart_.series) series(s, x, y);
     return out_ + (chart_.thin ? "</g></svg>" : "</svg>");
   }
 
  private:
-  void grid(const AxisScale& x, const AxisScale& y) {
-    out_ += "<g class=\"ticks\">";
-    for (const double tick : y.ticks()) {
-      out_ += svg_line(kLeft, y.at(tick), kDrawingWidth - kRight, y.at(tick), "grid");
-      out_ += svg_text(kLeft - 6, y.at(tick) + 4, "end", tick_text(tick, y.ticks(), chart_.y));
-    }
-    double last = -1e9;
-    for (const double tick : x.ticks()) {
-      const double at = x.at(tick);
-      out_ += svg_line(at, kHeight - kBottom, at, kHeight - kBottom + 4, "axis");
-      const std::string text = tick_text(tick, x.ticks(), chart_.x);
-      const double half = kLetter * 0.6 * static_cast<double>(display_width(text));
-      if (at - half < last + 6) continue;
-      last = at + half;
-      out_ += svg_text(std::min(at, kDrawingWidth - half), kHeight - kBottom + 18, "middle", text);
-    }
-    out_ += "</g>" +
-            svg_line(kLeft, kHeight - kBottom, kDrawingWidth - kRight, kHeight - kBottom, "axis") +
-            svg_text(kLeft - 6, 12, "start", chart_.y.title, "unit", -kLeft + 10) +
-            svg_text((kLeft + kDrawingWidth - kRight) / 2, kHeight - 5, "middle", chart_.x.title,
-                     "unit");
-  }
-
-  void goal(const AxisScale& y) {
-    const double at = y.at(*chart_.goal);
-    out_ += "<g class=\"goal\">" + svg_line(kLeft, at, kDrawingWidth - kRight, at, "goal") + "</g>";
-  }
-
   std::string tip(const ChartSeries& s, const ChartPoint& p) const {
     std::string text = s.name + (s.measured ? ", measured" : "") + ": " +
                        human(p.y, chart_.y.unit) + " at " + human(p.x, chart_.x.unit) +
@@ -277,57 +157,12 @@ std::string legend(const LineChart& chart) {
   return out + "</ul>";
 }
 
-/// The multiples of `step` from `low` to `high`; rounding loses neither end.
-std::vector<double> multiples(double step, double low, double high) {
-  std::vector<double> ticks;
-  const auto first = static_cast<std::int64_t>(std::ceil(low / step - 1e-9));
-  const auto last = static_cast<std::int64_t>(std::floor(high / step + 1e-9));
-  for (std::int64_t i = first; i <= last; ++i) ticks.push_back(static_cast<double>(i) * step);
-  return ticks;
-}
-
 }  // namespace
-
-std::vector<double> linear_ticks(double low, double high, int most) {
-  const double rough = (high - low) / most;
-  if (!(rough > 0) || !std::isfinite(rough)) return {low};
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  double step = power;
-  for (const double factor : {1.0, 2.0, 2.5, 5.0, 10.0}) {
-    step = factor * power;
-    if (step >= rough * 0.999) break;
-  }
-  return multiples(step, low, high);
-}
-
-std::vector<double> time_ticks(double low, double high, int most) {
-  if (high - low <= 100) return linear_ticks(low, high, most);
-  for (const double unit : {1.0, 60.0, 3600.0})
-    for (const double factor : {1.0, 2.0, 5.0, 10.0, 15.0, 30.0}) {
-      const double step = unit * factor;
-      if (high - low <= step * most) return multiples(step, low, high);
-    }
-  return linear_ticks(low, high, most);
-}
-
-std::vector<double> log_ticks(double low, double high) {
-  const int first = static_cast<int>(std::floor(std::log10(low)));
-  const int last = static_cast<int>(std::ceil(std::log10(high)));
-  const std::vector<double> factors =
-      std::log10(high / low) <= 2.2 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
-  std::vector<double> ticks;
-  for (int exponent = first; exponent <= last; ++exponent)
-    for (const double factor : factors) {
-      const double tick = factor * std::pow(10, exponent);
-      if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push_back(tick);
-    }
-  return ticks;
-}
 
 Drawing draw_lines(const LineChart& chart) {
   LineDrawing drawing(chart);
   if (drawing.empty()) return {};
-  return {.svg = drawing.str(), .width = kDrawingWidth, .height = kHeight};
+  return {.svg = drawing.str(), .width = kDrawingWidth, .height = kPlotHeight};
 }
 
 std::string draw(const LineChart& chart) {
@@ -376,10 +211,11 @@ std::string svg_figure(const std::string& title, const std::string& subtitle) {
   return out + "</figcaption>";
 }
 
-std::string svg_label(double x, double y, const std::string& text, double width) {
+std::string svg_label(double x, double y, const std::string& text, double width,
+                      const std::string& anchor, const std::string& style) {
   const auto fits = static_cast<std::size_t>(std::max(2.0, width / kLetter));
-  if (display_width(text) <= fits) return svg_text(x, y, "end", text);
-  return svg_text(x, y, "end", std::string(head_of(text, fits - 1)) + "…");
+  if (display_width(text) <= fits) return svg_text(x, y, anchor, text, style);
+  return svg_text(x, y, anchor, std::string(head_of(text, fits - 1)) + "…", style);
 }
 
 }  // namespace routesim::tools
