@@ -51,7 +51,7 @@ class RowDrawing {
     }
     if (chart.names_above) return;
     left_ = std::min(190.0, 16 + kLetter * static_cast<double>(name));
-    right_ = kDrawingWidth - 14 - kLetter * static_cast<double>(note);
+    right_ = kDrawingWidth - 14 - 1.2 * kLetter * static_cast<double>(note);  // Phones: larger.
   }
 
   std::string str() {

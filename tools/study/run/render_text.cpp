@@ -1,6 +1,7 @@
 // A run for terminals and pull requests.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/text.h"
 #include "tools/render/render.h"
@@ -32,6 +33,24 @@ void take_exact(const VariantReport& variant, const sim::StageResult& result, St
   }
 }
 
+/// Adds the values of rows in which only the publication of another variant sums up its ladder.
+void add_unpublished(const Report& report, std::size_t v, VariantView& view) {
+  for (const VariantReport& published : report.variants)
+    for (const MeasuredRow& row : published.measured.rows) {
+      const std::string name = row.metric + " " + row.statistic.substr(0, row.statistic.find(" ("));
+      const bool known = std::ranges::any_of(view.published, [&](const PublishedView& p) {
+        return p.name == name && p.unit == row.unit;
+      });
+      if (row.stage != "all" || known) continue;
+      const auto stages = reported_stages(report.variants[v].result);
+      if (const auto value = ladder_value(stages, row.metric, row.statistic, row.unit))
+        view.published.push_back({.name = name,
+                                  .unit = row.unit,
+                                  .simulated = {.value = *value, .path = {}},
+                                  .measured = {.value = NAN, .path = {}}});
+    }
+}
+
 /// The numbers of plain tables.
 PageRun exact_view(const Report& report, PageRun run) {
   std::ptrdiff_t overloads = 0;
@@ -44,6 +63,7 @@ PageRun exact_view(const Report& report, PageRun run) {
     for (std::size_t i = 0; i < view.classes.size(); ++i)
       take_exact(variant, variant.result.classes[i], view.classes[i]);
     take_exact(variant, variant.result.summary, view.summary);
+    add_unpublished(report, v, view);
     const auto overloaded = std::ranges::count_if(
         view.stages, [](const StageView& s) { return s.reported && s.overloaded; });
     overloads += overloaded;
@@ -106,8 +126,7 @@ void add_tables(const Report& report, const PageRun& run, std::vector<Block>& bl
   const bool published = std::ranges::any_of(
       report.variants, [](const VariantReport& v) { return !v.measured.rows.empty(); });
   std::vector<Table> tables = plain_stages(run, published);
-  for (Table& table :
-       std::array{published_table(run, false), summary_table(run, false), class_table(run)})
+  for (Table& table : std::array{published_table(run), summary_table(run, false), class_table(run)})
     tables.push_back(std::move(table));
   for (Table& table : tables) {
     if (table.rows.empty()) continue;

@@ -128,7 +128,7 @@ StudyDocument run_document(const PageRun& run) {
   if (Table classes = class_table(run); !classes.rows.empty())
     blocks.push_back({Fold{"Traffic classes, in numbers", {{std::move(classes)}}}});
   add_stages(run, blocks);
-  if (Table published = published_table(run, true); !published.rows.empty())
+  if (Table published = published_rows(run); !published.rows.empty())
     blocks.push_back({Fold{"Beside the published summary", {{std::move(published)}}}});
   Charts distributions{.charts = distribution_charts(run), .small = true};
   if (!distributions.charts.empty()) {

@@ -161,7 +161,7 @@ struct MeanError {
 };
 
 /// One number, stage by stage: every variant beside its published numbers, then each variant's
-/// difference to the first. Pages show the warm-up, too.
+/// difference to the first. Pages have no room for the differences, and show the warm-up, too.
 class Ladder {
  public:
   Ladder(const PageRun& run, const PlainNumber& number, bool on_page)
@@ -177,21 +177,22 @@ class Ladder {
   Table table() {
     Table table{.title = on_page_ ? measure_.title : std::string(number_.title),
                 .columns = {{"stage", true}, {"rate"}}};
-    // Columns of pages say whose they are, and those of a value have the key of its colour.
-    const auto group = [&](std::string title, std::size_t v, bool measured, const char* third) {
+    const auto group = [&](std::string title, bool measured, bool error) {
       const std::size_t first = table.columns.size();
+      // Columns of pages say whose they are.
       const std::string whose = on_page_ ? ", " + title : "";
-      table.columns.push_back({"simulated" + whose});
-      if (on_page_ && third != nullptr) table.columns.back() = series_column(run_, v);
+      table.columns.push_back({"simulated"});
       if (measured) table.columns.push_back({"measured" + whose});
-      if (measured && third != nullptr) table.columns.push_back({third + whose});
+      if (measured && error) table.columns.push_back({"err %" + whose});
       table.groups.push_back({first, table.columns.size() - first, std::move(title)});
     };
-    for (std::size_t v = 0; v < stages_.size(); ++v)
-      group(printable(run_.variants[v].name), v, has_measured_[v], "err %");
-    for (std::size_t v = 1; v < stages_.size(); ++v)
-      group(on_page_ ? "change % of " + run_.variants[v].name : "change %", v,
-            has_measured_[0] && has_measured_[v], nullptr);
+    for (std::size_t v = 0; v < stages_.size(); ++v) {
+      const std::size_t first = table.columns.size();
+      group(printable(run_.variants[v].name), has_measured_[v], true);
+      if (on_page_) table.columns[first] = series_column(run_, v);
+    }
+    for (std::size_t v = 1; v < stages_.size() && !on_page_; ++v)
+      group("change %", has_measured_[0] && has_measured_[v], false);
     std::vector<MeanError> errors(stages_.size());
     for (std::size_t i = 0; i < stages_[0].size(); ++i) table.rows.push_back(row(i, errors));
     if (std::ranges::find(has_measured_, true) == has_measured_.end()) return table;
@@ -201,8 +202,6 @@ class Ladder {
       means.emplace_back();
       if (has_measured_[v]) means.insert(means.end(), {{}, {.text = errors[v].text()}});
     }
-    for (std::size_t i = means.size(); on_page_ && i < table.columns.size(); ++i)
-      means.emplace_back();
     return table;
   }
 
@@ -230,7 +229,7 @@ class Ladder {
       row.push_back(change(truths[v], values[v]));
       if (stage.reported) errors[v].add(values[v], truths[v]);
     }
-    for (std::size_t v = 1; v < stages_.size(); ++v) {
+    for (std::size_t v = 1; v < stages_.size() && !on_page_; ++v) {
       row.push_back(change(values[0], values[v]));
       if (has_measured_[0] && has_measured_[v]) row.push_back(change(truths[0], truths[v]));
     }
@@ -313,14 +312,12 @@ std::vector<Table> plain_stages(const PageRun& run, bool beside_published) {
   return tables;
 }
 
-Table published_table(const PageRun& run, bool on_page) {
+Table published_table(const PageRun& run) {
   Table table{.columns = {{"published summary row", true}}};
   std::vector<std::string> names;  // In the order of the files.
   for (const VariantView& variant : run.variants) {
     const std::size_t first = table.columns.size();
-    const std::string whose = on_page ? ", " + variant.name : "";
-    for (const char* title : {"simulated", "measured", "err %"})
-      table.columns.push_back({title + whose});
+    for (const char* title : {"simulated", "measured", "err %"}) table.columns.push_back({title});
     table.groups.push_back({first, 3, printable(variant.name)});
     for (const PublishedView& row : variant.published)
       if (std::ranges::find(names, row.name + ", " + row.unit) == names.end())
@@ -328,8 +325,7 @@ Table published_table(const PageRun& run, bool on_page) {
   }
   for (std::size_t v = 1; v < run.variants.size(); ++v) {
     table.groups.push_back({table.columns.size(), 2, "change %"});
-    const std::string whose = on_page ? ", change % of " + run.variants[v].name : "";
-    for (const char* title : {"simulated", "measured"}) table.columns.push_back({title + whose});
+    for (const char* title : {"simulated", "measured"}) table.columns.push_back({title});
   }
   for (const std::string& name : names) {
     std::vector<Cell> row = {{.text = name}};
@@ -339,20 +335,30 @@ Table published_table(const PageRun& run, bool on_page) {
           variant.published, [&](const auto& p) { return p.name + ", " + p.unit == name; });
       const PublishedView* const p = found == variant.published.end() ? nullptr : &*found;
       values.push_back(p == nullptr ? std::nullopt : Value(p->simulated.value));
-      truths.push_back(p == nullptr ? std::nullopt : Value(p->measured.value));
+      const bool measured = p != nullptr && std::isfinite(p->measured.value);
+      truths.push_back(measured ? Value(p->measured.value) : std::nullopt);
       const int decimals = values.back() && std::abs(*values.back()) >= 1000 ? 0 : 3;
-      for (const Datum* datum :
-           {p == nullptr ? nullptr : &p->simulated, p == nullptr ? nullptr : &p->measured}) {
-        Cell cell = page_cell(datum, Unit::kNone);
-        cell.text = datum == nullptr ? "-" : fixed_text(datum->value, decimals);
-        row.push_back(std::move(cell));
-      }
+      for (const Value& value : {values.back(), truths.back()})
+        row.push_back({.text = value ? fixed_text(*value, decimals) : "-"});
       row.push_back(change(truths.back(), values.back()));
     }
     for (std::size_t v = 1; v < values.size(); ++v)
       row.insert(row.end(), {change(values[0], values[v]), change(truths[0], truths[v])});
     table.rows.push_back(std::move(row));
   }
+  return table;
+}
+
+Table published_rows(const PageRun& run) {
+  Table table{
+      .columns = {{"variant", true}, {"row", true}, {"simulated"}, {"measured"}, {"err %"}}};
+  for (const VariantView& variant : run.variants)
+    for (const PublishedView& row : variant.published)
+      table.rows.push_back({{.text = variant.name},
+                            {.text = row.name + ", " + row.unit},
+                            page_cell(&row.simulated, Unit::kNone),
+                            page_cell(&row.measured, Unit::kNone),
+                            change(row.measured.value, row.simulated.value)});
   return table;
 }
 

@@ -19,7 +19,9 @@ std::vector<std::string_view> plain_keys();
 /// each variant stands beside its published numbers and the first variant.
 std::vector<Table> plain_stages(const PageRun& run, bool beside_published);
 /// The rows in which a publication sums up its ladder, beside simulated ones; may have no rows.
-Table published_table(const PageRun& run, bool on_page);
+Table published_table(const PageRun& run);
+/// The same for pages, a row for each variant: many variants are wider than a page.
+Table published_rows(const PageRun& run);
 /// The whole run, a column per variant. Pages show how each differs from the first.
 Table summary_table(const PageRun& run, bool on_page);
 /// The traffic classes; may have no rows.
