@@ -5,7 +5,6 @@
 #include "tools/cli/output_target.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/render/page/html_page.h"
-#include "tools/render/page/page_data.h"
 #include "tools/results/output_file.h"
 #include "tools/study/compare/comparison_record.h"
 #include "tools/study/report/read_results.h"

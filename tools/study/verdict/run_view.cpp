@@ -49,7 +49,9 @@ void take_metrics(const StageRecord& record, const std::string& path, StageView&
     if (row.has_many_values()) statistics = {"mean", "median", "p90", "p95", "p99", "max"};
     if (row.quantity == MetricKind::kUsage) statistics = {"mean", "max"};
     for (const std::string& statistic : statistics) {
-      const MetricName name{.metric = std::string(row.key), .statistic = statistic};
+      MetricName name;
+      name.metric = row.key;
+      name.statistic = statistic;
       const std::optional<double> value = record_value(record, name);
       if (!value || !std::isfinite(*value)) continue;
       Datum datum{.value = *value, .path = fmt::format("{}/{}", path, row.place)};
