@@ -32,36 +32,49 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/ingest/traces", {"base", "workloads/", "tools/results", "tools/ingest/tree"}},
       {"tools/ingest/scenario",
        {"base", "policies/", "models", "workloads/", "sim/plan", "tools/results", "tools/ingest/"}},
-      {"tools/render", {"base", "policies/index", "sim/", "tools/results"}},
+      {"tools/render/chart", {"base", "tools/results"}},
+      {"tools/render/page", {"base", "tools/results", "tools/render/chart"}},
+      {"tools/render", {"base", "tools/results", "tools/render/chart", "tools/render/page"}},
+      {"tools/render/observe", {"base", "policies/index", "sim/", "tools/results", "tools/render"}},
+      {"tools/render/reports", {"base", "policies/index", "sim/", "tools/results"}},
       {"tools/study", {"base", "sim/", "tools/results"}},
       {"tools/study/experiment",
-       {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}},
-  };
-  const std::vector<std::string_view> command = {"base",          "policies/",    "models",
-                                                 "workloads/",    "sim/",         "tools/results",
-                                                 "tools/ingest/", "tools/render", "tools/study/"};
+       {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}}};
+  const std::vector<std::string_view> command = {
+      "base",          "policies/",     "models",       "workloads/",    "sim/",
+      "tools/results", "tools/ingest/", "tools/render", "tools/render/", "tools/study/"};
   rows.push_back({"tools/cli", command});
   for (const std::string_view folder : {"tools/cli/run", "tools/cli/commands"}) {
     rows.push_back({folder, command});
     rows.back().may_include.push_back("tools/cli");
   }
-  const std::vector<std::string_view> study = {
-      "base",          "policies/",     "models",       "workloads/",  "sim/",
-      "tools/results", "tools/ingest/", "tools/render", "tools/study", "tools/study/experiment"};
+  const std::vector<std::string_view> study = {"base",
+                                               "policies/",
+                                               "models",
+                                               "workloads/",
+                                               "sim/",
+                                               "tools/results",
+                                               "tools/ingest/",
+                                               "tools/render",
+                                               "tools/render/",
+                                               "tools/study",
+                                               "tools/study/experiment"};
   for (const std::string_view folder :
        {"tools/study/compare", "tools/study/explain", "tools/study/init", "tools/study/plan",
         "tools/study/score", "tools/study/sweep", "tools/study/trace", "tools/study/validate",
-        "tools/study/calibrate"})
+        "tools/study/verdict", "tools/study/calibrate"})
     rows.push_back({folder, study});
   rows.back().may_include.push_back("tools/study/validate");
+  rows.push_back({"tools/study/run", study});
+  rows.back().may_include.push_back("tools/study/verdict");
   for (const std::string_view folder : {"tools/study/tune", "tools/study/report"}) {
     rows.push_back({folder, study});
     rows.back().may_include.push_back("tools/study/compare");
   }
-  for (const std::string_view study_of_results :
-       {"tools/study/plan", "tools/study/sweep", "tools/study/tune"})
-    rows.back().may_include.push_back(study_of_results);
-  rows.back().may_include.push_back("tools/study/validate");
+  for (const std::string_view study_of_page :
+       {"tools/study/plan", "tools/study/sweep", "tools/study/tune", "tools/study/validate",
+        "tools/study/run", "tools/study/verdict"})
+    rows.back().may_include.push_back(study_of_page);
   return rows;
 }
 

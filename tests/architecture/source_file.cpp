@@ -16,8 +16,9 @@ constexpr std::array kFolders = {".ci",   ".github", "base",     "bench",     "c
                                  "docs",  "models",  "policies", "scenarios", "sim",
                                  "tests", "tools",   "workloads"};
 
-constexpr std::array kTextSuffixes = {".h",    ".cpp", ".txt", ".cmake", ".md", ".yaml", ".yml",
-                                      ".json", ".sh",  ".in",  ".csv",   ".py", ".cff",  ""};
+constexpr std::array kTextSuffixes = {".h",   ".cpp",  ".txt", ".cmake", ".md",  ".yaml",
+                                      ".yml", ".json", ".sh",  ".in",    ".csv", ".py",
+                                      ".cff", ".js",   ".css", ".html",  ""};
 
 bool is_text(const fs::path& path) {
   const std::string suffix = path.extension().string();

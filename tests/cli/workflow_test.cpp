@@ -9,7 +9,7 @@
 
 #include "tests/cli/cli_fixture.h"
 #include "tests/cli/xml_check.h"
-#include "tools/cli/run_outputs.h"
+#include "tools/cli/run/run_outputs.h"
 
 namespace routesim::tools::testing {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/render/html_page.h"
+#include "tools/render/page/html_page.h"
 #include "tools/render/render.h"
 #include "tools/results/described_json.h"
 #include "tools/results/report.h"
@@ -20,6 +20,8 @@
 #include "tools/study/compare/expectation.h"
 #include "tools/study/compare/until.h"
 #include "tools/study/report/read_results.h"
+#include "tools/study/run/render_run.h"
+#include "tools/study/run/replication_tables.h"
 
 namespace routesim::tools {
 namespace {
@@ -557,6 +559,13 @@ TEST_F(Files, AnInterruptedResultDecidesNoGate) {
   EXPECT_NE(json_of(c).find("\"interrupted\": true"), std::string::npos);
 }
 
+/// What a table of `run` says about replications.
+std::string replications_text(const ResultSet& set) {
+  StudyDocument document;
+  add_replications(set, document.blocks);
+  return draw(document, "table");
+}
+
 TEST(Replications, VariantsWithSeedsOfTheirOwnAreNoPairs) {
   ResultSetBuilder builder({"old", "new"}, standard_metrics());
   for (std::size_t r = 0; r < 3; ++r) {
@@ -605,7 +614,9 @@ TEST(Replications, InTextAndJson) {
   const auto& d = json["differences"][0]["summary"]["metrics"]["ttft_ms.mean"];
   EXPECT_EQ(d["verdict"], "worse");
   EXPECT_NEAR(d["mean"], 10, 1e-9);
-  EXPECT_EQ(replications_csv(set).substr(0, 9), "scenario,");
+  Report report;
+  report.replications = set;
+  EXPECT_EQ(render_csv(report).substr(0, 9), "scenario,");
 }
 
 }  // namespace

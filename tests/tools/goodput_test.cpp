@@ -8,6 +8,7 @@
 #include "tools/render/render.h"
 #include "tools/results/metric_name.h"
 #include "tools/results/report.h"
+#include "tools/study/run/render_run.h"
 
 namespace routesim::tools {
 namespace {

@@ -17,6 +17,7 @@
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
+#include "tools/study/run/render_run.h"
 
 namespace routesim::tools {
 namespace {

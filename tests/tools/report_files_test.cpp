@@ -1,5 +1,5 @@
 // Results in other tools' file formats: every field name as those tools write it.
-#include "tools/render/report_files.h"
+#include "tools/render/reports/report_files.h"
 
 #include <gtest/gtest.h>
 

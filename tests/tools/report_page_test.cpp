@@ -9,14 +9,16 @@
 #include <sstream>
 
 #include "tests/base/messages.h"
-#include "tools/render/html_page.h"
-#include "tools/render/numbers.h"
-#include "tools/render/page_data.h"
+#include "tools/render/chart/chart.h"
+#include "tools/render/chart/numbers.h"
+#include "tools/render/chart/svg.h"
+#include "tools/render/page/html_page.h"
+#include "tools/render/page/page_data.h"
 #include "tools/render/render.h"
-#include "tools/render/run_verdict.h"
-#include "tools/render/svg_chart.h"
 #include "tools/results/result_record.h"
 #include "tools/study/report/read_results.h"
+#include "tools/study/run/render_run.h"
+#include "tools/study/verdict/run_verdict.h"
 
 namespace routesim::tools {
 namespace {
@@ -552,7 +554,7 @@ TEST(SvgChart, StripsMarkTheMean) {
   const std::string svg = draw(chart);
   EXPECT_NE(svg.find("data-row=\"a\tx\t30\""), std::string::npos) << svg;
   // 15 of 30 is half of the way between the first tick and the last.
-  const std::regex tick("<line class=\"grid\" x1=\"([0-9.]+)\"");
+  const std::regex tick("<line class=\"(?:axis|grid)\" x1=\"([0-9.]+)\"");
   std::vector<double> ticks;
   for (std::sregex_iterator it(svg.begin(), svg.end(), tick), end; it != end; ++it)
     ticks.push_back(std::stod((*it)[1]));

@@ -1,5 +1,5 @@
 // The verdict of a run: true for any number of variants, and no lie that a naive one would tell.
-#include "tools/render/run_verdict.h"
+#include "tools/study/verdict/run_verdict.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ StageView view(double latency, double requests) {
   StageView s;
   const auto put = [&s](const char* key, double value) { s.values[key] = Datum{.value = value}; };
   put("requests", requests);
-  put("failures", 0);
+  put("failed_requests", 0);
   put("request_latency.mean", latency);
   put("ttft.mean", latency / 10);
   put("ttft.p99", latency / 5);
@@ -62,8 +62,8 @@ void set(VariantView& v, const char* key, double value) { v.summary.values[key].
 
 void set_goodput(VariantView& v, double per_second, double bound = 1) {
   v.goals = {{"ttft", bound}};
-  set(v, "goodput", per_second);
-  for (StageView& s : v.stages) s.values["goodput"].value = per_second;
+  set(v, "good_request_throughput", per_second);
+  for (StageView& s : v.stages) s.values["good_request_throughput"].value = per_second;
 }
 
 /// The values of every seed, with their mean.
@@ -184,8 +184,8 @@ TEST(RunVerdict, AHeadlineSaysEachFactOnce) {
             "base a, 8 req/s instead of 2 req/s, and 1.6 times as many as the runner-up b "
             "(5 req/s).");
   PageRun failing = run_of({one_stage("a", 2), one_stage("b", 1), one_stage("c", 3)});
-  set(failing.variants[0], "failures", 50);
-  set(failing.variants[1], "failures", 20);
+  set(failing.variants[0], "failed_requests", 50);
+  set(failing.variants[1], "failed_requests", 20);
   EXPECT_EQ(headline(failing),
             "c wins among 3 variants: the base a fails 50.0 % of its requests, c 0.0 %, the "
             "runner-up b 20.0 %.");
@@ -309,8 +309,8 @@ TEST(RunVerdict, ASmallLeadOfOneRunMayBeChance) {
 /// No change in percent has a base of zero.
 TEST(RunVerdict, ALineBesideZeroHasNoPercentage) {
   PageRun run = run_of({one_stage("a", 3), one_stage("b", 1)});
-  run.variants[0].summary.values["hit_ratio"].value = 0;
-  run.variants[1].summary.values["hit_ratio"].value = 0.5;
+  run.variants[0].summary.values["prefix_cache_hit_rate"].value = 0;
+  run.variants[1].summary.values["prefix_cache_hit_rate"].value = 0.5;
   EXPECT_EQ(lines(run).back(), "prefix cache hits: 50 % instead of 0 % with the base a");
   EXPECT_EQ(verdict_of(run).lines.back().better, std::optional(true));
 }
@@ -341,7 +341,7 @@ TEST(RunVerdict, PairedSeedsDecideBetweenVariantsThatAreNotTheBase) {
 
 TEST(RunVerdict, AVariantThatFailsDoesNotWinByTheRequestsThatItServes) {
   PageRun run = run_of({one_stage("a", 3), one_stage("b", 1)});
-  set(run.variants[1], "failures", 50);
+  set(run.variants[1], "failed_requests", 50);
   EXPECT_EQ(headline(run), "The base a wins against b: b fails 50.0 % of its requests, a 0.0 %.");
   EXPECT_TRUE(mentions(verdict_of(run).next, "--records requests.csv"));
 }
@@ -411,8 +411,8 @@ TEST(RunVerdict, RunsAtOtherRatesCompareInTheStagesTheyShare) {
   PageRun run = run_of({variant("a", {{1, 2}, {8, 4}}), variant("b", {{1, 1}, {8.5, 8}})});
   for (VariantView& v : run.variants) {
     const bool b = v.name == "b";
-    v.summary.values["hit_ratio"].value = b ? 0.9 : 0.3;
-    for (StageView& s : v.stages) s.values["hit_ratio"].value = b ? 0.5 : 0.1;
+    v.summary.values["prefix_cache_hit_rate"].value = b ? 0.9 : 0.3;
+    for (StageView& s : v.stages) s.values["prefix_cache_hit_rate"].value = b ? 0.5 : 0.1;
   }
   EXPECT_EQ(headline(run).rfind("b wins against the base a: its requests finish 2 times sooner in "
                                 "the one stage that they hold, after 1 s instead of 2 s",
@@ -422,7 +422,7 @@ TEST(RunVerdict, RunsAtOtherRatesCompareInTheStagesTheyShare) {
   EXPECT_EQ(lines(run).back(),
             "prefix cache hits at 1 req/s: 50 % instead of 10 % with the base a (+40.0 points)");
   for (VariantView& v : run.variants) set_goodput(v, v.name == "b" ? 4 : 2);
-  set(run.variants[0], "goodput", 100);
+  set(run.variants[0], "good_request_throughput", 100);
   EXPECT_NE(headline(run).find("requests within the goals in the one stage that they share, 4 "
                                "req/s instead of 2 req/s"),
             std::string::npos)
@@ -519,9 +519,9 @@ TEST(RunVerdict, NextScansAsTheRunDid) {
 TEST(RunVerdict, AStageThatFailsRequestsIsNotHeld) {
   PageRun run = run_of({variant("a", {{5, 1}, {10, 1}, {20, 1}}), variant("b", {{5, 1}}),
                         variant("c", {{5, 1}, {10, 1}, {20, 1}})});
-  run.variants[0].stages[1].values["failures"].value = 2;
-  run.variants[1].stages[0].values["failures"].value = 40;
-  run.variants[2].stages[0].values["failures"].value = 1;
+  run.variants[0].stages[1].values["failed_requests"].value = 2;
+  run.variants[1].stages[0].values["failed_requests"].value = 40;
+  run.variants[2].stages[0].values["failed_requests"].value = 1;
   const Verdict verdict = verdict_of(run);
   EXPECT_EQ(plain(verdict.knees[0].text),
             "holds 5 req/s and fails 2 % of its requests at 10 req/s, though it holds 20 req/s "
@@ -536,8 +536,8 @@ TEST(RunVerdict, AStageThatFailsRequestsIsNotHeld) {
 
 TEST(RunVerdict, AFleetThatFailsRequestsIsTooSmall) {
   PageRun run = run_of(fleets({2, 3}, 0));
-  run.variants[0].stages[0].values["failures"].value = 50;
-  set(run.variants[0], "failures", 50);
+  run.variants[0].stages[0].values["failed_requests"].value = 50;
+  set(run.variants[0], "failed_requests", 50);
   EXPECT_EQ(lines(run).back(),
             "the fewest servers that hold the load: a, 3 replicas (a, 2 replicas fails 50.0 % of "
             "its requests)");
@@ -620,7 +620,7 @@ TEST(RunVerdict, RequestsThatAreTooLongCompareNothing) {
   PageRun run = run_of({one_stage("a", 1), one_stage("b", 2)});
   for (VariantView& v : run.variants)
     for (StageView* s : {&v.summary, v.stages.data()})
-      s->values["failures"].value = s->values["too_long"].value = 89;
+      s->values["failed_requests"].value = s->values["too_long"].value = 89;
   EXPECT_EQ(headline(run), "89 of 100 requests are longer than max_model_len: no comparison.");
   EXPECT_EQ(verdict_of(run).winner, "");
   EXPECT_EQ(plain(verdict_of(run).knees[0].text), "refuses requests that are too long at any load");
@@ -705,8 +705,12 @@ TEST(RunVerdict, ALoadOfOneVariantIsNoContest) {
 TEST(RunVerdict, FailedExpectationsAndInterruptionsAreSaid) {
   PageRun run = run_of({one_stage("a", 1)});
   run.interrupted = true;
-  run.expectations = {{.scope = "a", .text = "ttft_ms.p99 < 5", .decision = "fails", .detail = "9"},
-                      {.scope = "a", .text = "ttft_ms.p99 < 50", .decision = "holds"}};
+  run.expectations = {{.what = "ttft_ms.p99 < 5",
+                       .scope = "a",
+                       .where = {},
+                       .decision = Decision::kFails,
+                       .detail = "9"},
+                      {.what = "ttft_ms.p99 < 50", .scope = "a", .where = {}, .detail = ""}};
   const Verdict verdict = verdict_of(run);
   EXPECT_EQ(verdict.failed, std::vector<std::string>{"fails: ttft_ms.p99 < 5 (a): found 9"});
   EXPECT_EQ(verdict.headline.rfind("The run was interrupted, so its numbers are partial.", 0), 0U);

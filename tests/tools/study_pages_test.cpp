@@ -8,10 +8,10 @@
 #include <regex>
 
 #include "tests/base/messages.h"
-#include "tools/render/html_page.h"
+#include "tools/render/chart/chart.h"
 #include "tools/render/metric_view.h"
-#include "tools/render/page_data.h"
-#include "tools/render/scatter.h"
+#include "tools/render/page/html_page.h"
+#include "tools/render/page/page_data.h"
 #include "tools/results/json_tree.h"
 #include "tools/study/report/read_results.h"
 #include "tools/study/sweep/sweep_goals.h"

@@ -4,7 +4,6 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/html_page.h"
 #include "tools/render/render.h"
 #include "tools/results/text_table.h"
 
@@ -20,10 +19,6 @@ std::string plain(const Sentence& sentence) {
   return out;
 }
 
-std::string plain(const Cell& cell) {
-  return printable(cell.text + (cell.note.empty() ? "" : ", " + cell.note), kLongest);
-}
-
 // ------------------------------------------------------------------------------ terminal
 
 std::string text_of(const Table& table) {
@@ -32,9 +27,11 @@ std::string text_of(const Table& table) {
   std::vector<std::string> head;
   for (const Table::Column& column : table.columns) head.push_back(column.title);
   out.add_row(std::move(head));
+  for (const Table::Group& group : table.groups)
+    out.add_heading(group.first, group.columns, group.title);
   for (const std::vector<Cell>& row : table.rows) {
     std::vector<std::string> cells;
-    for (const Cell& cell : row) cells.push_back(plain(cell));
+    for (const Cell& cell : row) cells.push_back(printable(cell.text, kLongest));
     out.add_row(std::move(cells));
   }
   return (table.title.empty() ? "" : "\n" + printable(table.title, kLongest) + "\n") + out.str();
@@ -42,7 +39,7 @@ std::string text_of(const Table& table) {
 
 std::string render_text(const StudyDocument& document) {
   std::string out;
-  if (document.facts.empty()) {
+  if (document.facts.empty() && !document.kicker.empty()) {
     out = printable(document.kicker, kLongest) + "\n";
     if (document.kicker.find(document.title) == std::string::npos)
       out += printable(document.title, kLongest) + "\n";
@@ -65,7 +62,9 @@ std::string render_text(const StudyDocument& document) {
       out += "\n" + printable(heading->text, kLongest) + "\n";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
       out += printable(paragraph->text, kLongest) + "\n";
-    if (const auto* verbatim = std::get_if<Verbatim>(&block.content)) out += verbatim->text + "\n";
+    if (const auto* notes = std::get_if<Notes>(&block.content))
+      for (const std::string& text : notes->texts) out += "note: " + text + "\n";
+    if (const auto* listing = std::get_if<Listing>(&block.content)) out += listing->text + "\n";
     if (const auto* table = std::get_if<Table>(&block.content)) out += text_of(*table);
   }
   if (!verdict.fine.empty()) out += "\n" + printable(verdict.fine, kLongest) + "\n";
@@ -86,7 +85,7 @@ std::string markdown_of(const Table& table) {
   for (const std::vector<Cell>& row : table.rows) {
     out += "|";
     for (const Cell& cell : row) {
-      const std::string text = plain(cell);
+      const std::string text = printable(cell.text, kLongest);
       out.append(cell.code ? " `" : " ").append(cell.code ? text : markdown_cell(text));
       out.append(cell.code ? "` |" : " |");
     }
@@ -96,7 +95,8 @@ std::string markdown_of(const Table& table) {
 }
 
 std::string render_markdown(const StudyDocument& document) {
-  std::string out = "## " + markdown_cell(document.title) + "\n\n";
+  std::string out;
+  if (!document.title.empty()) out = "## " + markdown_cell(document.title) + "\n\n";
   const StudyVerdict& verdict = document.verdict;
   if (!verdict.headline.empty()) out += "**" + markdown_cell(verdict.headline) + "**\n\n";
   for (const Sentence& point : verdict.points) {
@@ -114,8 +114,8 @@ std::string render_markdown(const StudyDocument& document) {
       out += "### " + markdown_cell(heading->text) + "\n\n";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
       out += markdown_cell(paragraph->text) + "\n\n";
-    if (const auto* verbatim = std::get_if<Verbatim>(&block.content))
-      out += "```\n" + verbatim->text + "\n```\n\n";
+    if (const auto* listing = std::get_if<Listing>(&block.content))
+      out += "```\n" + listing->text + "\n```\n\n";
     if (const auto* table = std::get_if<Table>(&block.content)) out += markdown_of(*table);
   }
   if (!verdict.fine.empty()) out += markdown_cell(verdict.fine) + "\n";
@@ -128,8 +128,16 @@ std::string tone_class(Tone tone) {
   return tone == Tone::kGood ? "good" : tone == Tone::kBad ? "bad" : "";
 }
 
+/// Words behind a number.
+std::string page_note(const Phrase& note) {
+  if (note.text.empty()) return {};
+  const std::string tone = tone_class(note.tone);
+  return "<small class=\"change" + (tone.empty() ? "" : " " + tone) + "\">" + html(note.text) +
+         "</small>";
+}
+
 std::string page_cell(const Cell& cell, bool words) {
-  const std::string note = cell.note.empty() ? "" : "<br><small>" + html(cell.note) + "</small>";
+  const std::string note = page_note(cell.note);
   if (cell.number && !cell.as_written) return number_cell(&*cell.number, cell.unit, note);
   std::string classes = words ? "text" : tone_class(cell.tone);
   if (words && cell.tone != Tone::kPlain) classes += " " + tone_class(cell.tone);
@@ -143,14 +151,17 @@ std::string page_cell(const Cell& cell, bool words) {
   return out + ">" + (cell.code ? "<code>" + text + "</code>" : text) + note + "</td>";
 }
 
+std::string page_heading(const Table::Column& column, bool words) {
+  if (column.series) return series_heading(*column.series, column.title, column.note);
+  return (words ? "<th class=\"text\">" : "<th>") + html(column.title) +
+         (column.note.empty() ? "" : "<small>" + html(column.note) + "</small>") + "</th>";
+}
+
 std::string page_of_table(const Table& table) {
   std::string out = table.title.empty() ? "" : "<h3>" + html(table.title) + "</h3>";
   out += open_table(table.columns.size()) + "<thead><tr>";
   for (std::size_t i = 0; i < table.columns.size(); ++i)
-    out += table.columns[i].colour
-               ? series_heading(*table.columns[i].colour, table.columns[i].title)
-               : (i > 0 && table.columns[i].words ? "<th class=\"text\">" : "<th>") +
-                     html(table.columns[i].title) + "</th>";
+    out += page_heading(table.columns[i], i > 0 && table.columns[i].words);
   out += "</tr></thead><tbody>";
   for (const std::vector<Cell>& row : table.rows) {
     out += "<tr>";
@@ -162,13 +173,13 @@ std::string page_of_table(const Table& table) {
 }
 
 /// The text, with a link that saves it and needs neither script nor network.
-std::string page_of_verbatim(const Verbatim& verbatim) {
-  const std::string text = "<pre tabindex=\"0\">" + html(verbatim.text) + "</pre>";
-  if (verbatim.file.empty()) return text;
+std::string page_of(const Listing& listing) {
+  const std::string text = "<pre tabindex=\"0\">" + html(listing.text) + "</pre>";
+  if (listing.file.empty()) return text;
   const std::string encoded = percent_encoded(
-      verbatim.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-  return "<p><a download=\"" + html(verbatim.file) + "\" href=\"data:text/plain;charset=utf-8," +
-         encoded + "\">Download " + html(verbatim.file) + "</a></p>" + text;
+      listing.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+  return "<p><a download=\"" + html(listing.file) + "\" href=\"data:text/plain;charset=utf-8," +
+         encoded + "\">Download " + html(listing.file) + "</a></p>" + text;
 }
 
 std::string page_of_charts(const Charts& charts) {
@@ -177,7 +188,18 @@ std::string page_of_charts(const Charts& charts) {
     out += std::visit([](const auto& value) { return draw(value); }, chart);
   if (out.empty()) return out;
   const std::string title = charts.title.empty() ? "" : "<h3>" + html(charts.title) + "</h3>";
-  return title + "<div class=\"charts\">" + out + "</div>";
+  const std::string classes = charts.small ? "charts three" : "charts";
+  return title + "<div class=\"" + classes + "\">" + out + "</div>";
+}
+
+std::string page_of_blocks(const std::vector<Block>& blocks);
+
+std::string page_of(const Fold& fold) {
+  const std::string blocks = page_of_blocks(fold.blocks);
+  if (blocks.empty()) return {};
+  return std::string("<details") + (fold.only_on_screen ? " class=\"screen\"" : "") +
+         (fold.open ? " open" : "") + "><summary>" + html(fold.title) + "</summary>" + blocks +
+         "</details>";
 }
 
 std::string page_of_blocks(const std::vector<Block>& blocks) {
@@ -187,46 +209,92 @@ std::string page_of_blocks(const std::vector<Block>& blocks) {
     if (const auto* heading = std::get_if<Heading>(&block.content))
       out += "<h2>" + html(heading->text) + "</h2>";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
-      out += "<p>" + html(paragraph->text) + "</p>";
-    if (const auto* verbatim = std::get_if<Verbatim>(&block.content))
-      out += page_of_verbatim(*verbatim);
+      out += (paragraph->fine ? "<p class=\"fine\">" : "<p>") + html(paragraph->text) + "</p>";
+    if (const auto* notes = std::get_if<Notes>(&block.content)) {
+      out += "<ul class=\"notes\">";
+      for (const std::string& text : notes->texts) out += "<li>" + html(text) + "</li>";
+      out += "</ul>";
+    }
+    if (const auto* listing = std::get_if<Listing>(&block.content)) out += page_of(*listing);
     if (const auto* table = std::get_if<Table>(&block.content)) out += page_of_table(*table);
     if (const auto* charts = std::get_if<Charts>(&block.content)) out += page_of_charts(*charts);
-    if (const auto* fold = std::get_if<Fold>(&block.content))
-      out += std::string(fold->open ? "<details open>" : "<details>") + "<summary>" +
-             html(fold->title) + "</summary>" + page_of_blocks(fold->blocks) + "</details>";
+    if (const auto* fold = std::get_if<Fold>(&block.content)) out += page_of(*fold);
   }
   return out;
 }
 
-std::string page_of_verdict(const StudyVerdict& verdict) {
-  std::string out = "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">" +
-                    html(verdict.headline) + "</p>";
-  if (!verdict.judgements.empty()) out += "<ul class=\"expect\">";
-  for (const Judgement& j : verdict.judgements) {
+std::string page_of(const Sentence& sentence) {
+  std::string out;
+  for (const Phrase& words : sentence) {
+    const std::string tone = tone_class(words.tone);
+    const std::string tag = words.code                   ? "code"
+                            : words.strong               ? "b"
+                            : words.tone != Tone::kPlain ? "span"
+                                                         : "";
+    if (!tag.empty()) out += "<" + tag + (tone.empty() ? ">" : " class=\"" + tone + "\">");
+    out += html(words.text);
+    if (!tag.empty()) out += "</" + tag + ">";
+  }
+  return out;
+}
+
+std::string page_of(const std::vector<Sentence>& points) {
+  std::string out;
+  for (const Sentence& point : points) out += "<li>" + page_of(point) + "</li>";
+  return out.empty() ? out : "<ul>" + out + "</ul>";
+}
+
+/// The judgements with one of two decisions, one item each.
+std::string page_of(const std::vector<Judgement>& judgements, Decision one, Decision other) {
+  std::string out;
+  for (const Judgement& j : judgements) {
+    if (j.decision != one && j.decision != other) continue;
     const Tone tone = j.decision == Decision::kHolds   ? Tone::kGood
                       : j.decision == Decision::kFails ? Tone::kBad
                                                        : Tone::kPlain;
-    out += "<li><b class=\"" + tone_class(tone) + "\">" + html(decision_text(j.decision)) +
-           "</b> " + html(title_of(j)) + ": " + html(j.detail) + "</li>";
+    out += "<li><b class=\"" + tone_class(tone) + "\">" + decision_text(j.decision) + "</b> " +
+           html(title_of(j)) + (j.detail.empty() ? "" : ": " + html(j.detail)) + "</li>";
   }
-  if (!verdict.judgements.empty()) out += "</ul>";
-  out += "<ul>";
-  for (const Sentence& point : verdict.points) {
-    out += "<li>";
-    for (const Phrase& words : point) {
-      const std::string tag = words.strong ? "b" : words.tone != Tone::kPlain ? "span" : "";
-      if (!tag.empty())
-        out += "<" + tag +
-               (words.tone != Tone::kPlain ? " class=\"" + tone_class(words.tone) + "\">" : ">");
-      out += html(words.text);
-      if (!tag.empty()) out += "</" + tag + ">";
-    }
-    out += "</li>";
-  }
+  return out.empty() ? out : "<ul class=\"expect\">" + out + "</ul>";
+}
+
+std::ptrdiff_t count_of(const std::vector<Judgement>& judgements, Decision decision) {
+  return std::ranges::count(judgements, decision, &Judgement::decision);
+}
+
+/// The failures stand above everything else.
+std::string page_of_failures(const std::vector<Judgement>& judgements) {
+  const auto failing = count_of(judgements, Decision::kFails);
+  if (failing == 0) return {};
+  return "<div class=\"failed\"><strong>" + std::to_string(failing) + " of " +
+         counted(judgements.size(), "expectation") + (failing == 1 ? " fails" : " fail") +
+         "</strong>" + page_of(judgements, Decision::kFails, Decision::kFails) + "</div>";
+}
+
+/// The others; more than a few are folded away.
+std::string page_of_other_judgements(const std::vector<Judgement>& judgements) {
+  constexpr std::ptrdiff_t kMostOpen = 4;
+  const std::string list = page_of(judgements, Decision::kUndecided, Decision::kUndecided) +
+                           page_of(judgements, Decision::kHolds, Decision::kHolds);
+  const auto holding = count_of(judgements, Decision::kHolds);
+  const auto undecided = count_of(judgements, Decision::kUndecided);
+  if (holding + undecided <= kMostOpen) return list;
+  return "<details><summary>" + std::to_string(holding) + " expectations hold" +
+         (undecided > 0 ? ", " + std::to_string(undecided) + " are undecided" : "") + "</summary>" +
+         list + "</details>";
+}
+
+std::string page_of_verdict(const StudyVerdict& verdict) {
+  std::string out = "<section class=\"verdict\" aria-label=\"Verdict\">" +
+                    page_of_failures(verdict.judgements) + "<p class=\"big\">" +
+                    html(verdict.headline) + "</p>" + page_of(verdict.points);
+  for (const StudyVerdict::Part& part : verdict.parts)
+    out += "<p class=\"label\">" + html(part.title) + "</p>" + page_of(part.points);
+  out += page_of_other_judgements(verdict.judgements);
+  std::string remarks;
   for (const std::string& remark : verdict.remarks)
-    out += "<li class=\"remark\">" + html(remark) + "</li>";
-  out += "</ul>";
+    remarks += "<li class=\"remark\">" + html(remark) + "</li>";
+  if (!remarks.empty()) out += "<ul>" + remarks + "</ul>";
   if (!verdict.fine.empty()) out += "<p class=\"fine\">" + html(verdict.fine) + "</p>";
   return out + "</section>";
 }
@@ -245,10 +313,7 @@ PageBody page_body_of(const StudyDocument& document) {
 }
 
 std::string document_page(const StudyDocument& document, const std::string& json) {
-  PageData data;
-  data.bodies.push_back(page_body_of(document));
-  data.block = make_data_block(json);
-  return render_page(data);
+  return render_page({page_body_of(document)}, make_data_block(json));
 }
 
 std::string draw(const StudyDocument& document, std::string_view format) {

@@ -10,12 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "tools/render/dot_plot.h"
-#include "tools/render/goal_map.h"
-#include "tools/render/numbers.h"
-#include "tools/render/page_data.h"
-#include "tools/render/scatter.h"
-#include "tools/render/svg_chart.h"
+#include "tools/render/chart/chart.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/difference.h"
 
 namespace routesim::tools {
@@ -27,6 +23,7 @@ struct Phrase {
   std::string text;
   Tone tone = Tone::kPlain;
   bool strong = false;
+  bool code = false;  ///< A command.
 };
 using Sentence = std::vector<Phrase>;
 
@@ -36,22 +33,27 @@ struct Cell {
   Unit unit = Unit::kNone;           ///< Of `number`.
   bool as_written = false;           ///< Pages write `text` too, and keep the number beside it.
   Tone tone = Tone::kPlain;
-  bool code = false;      ///< A path or a key.
-  std::string note = {};  ///< Said behind it, small on pages.
+  bool code = false;  ///< A path or a key.
+  Phrase note = {};   ///< On pages, behind the number: a change, or a warning.
 };
 
 struct Table {
   struct Column {
     std::string title;
     bool words = false;                      ///< Aligned to the left.
-    std::optional<std::size_t> colour = {};  ///< Of the series that it is about.
+    std::string note = {};                   ///< On pages, below the title.
+    std::optional<std::size_t> series = {};  ///< On pages, the key of this series' colour.
+  };
+  /// A heading of plain outputs above several columns.
+  struct Group {
+    std::size_t first = 0, columns = 0;
+    std::string title;
   };
   std::string title = {};
-  std::vector<Column> columns;
+  std::vector<Column> columns = {};
+  std::vector<Group> groups = {};
   std::vector<std::vector<Cell>> rows = {};
 };
-
-using Chart = std::variant<LineChart, DotPlot, HeatMap, BarChart, StripChart, Scatter, GoalMap>;
 
 /// Which outputs have a block.
 enum class For { kAll, kPages, kPlain };
@@ -61,14 +63,20 @@ struct Heading {
 };
 struct Paragraph {
   std::string text;
+  bool fine = false;  ///< Small on pages.
+};
+/// A list of sentences: `note: ...` in plain outputs.
+struct Notes {
+  std::vector<std::string> texts;
 };
 /// Text to copy, as it is.
-struct Verbatim {
+struct Listing {
   std::string text;
   std::string file = {};  ///< The name that a page saves it under; empty = not at all.
 };
 struct Charts {
   std::vector<Chart> charts;  ///< Pages only.
+  bool small = false;         ///< Three beside each other.
   std::string title = {};
 };
 /// Blocks that a page folds away; plain outputs leave them out.
@@ -76,17 +84,24 @@ struct Fold {
   std::string title;
   std::vector<struct Block> blocks;
   bool open = false;
+  bool only_on_screen = false;  ///< Left out on paper.
 };
 struct Block {
-  std::variant<Heading, Paragraph, Verbatim, Table, Charts, Fold> content;
+  std::variant<Heading, Paragraph, Notes, Listing, Table, Charts, Fold> content;
   For outputs = For::kAll;
 };
 
 /// The answer, in front of everything else.
 struct StudyVerdict {
+  /// More sentences of one kind: what each variant holds, what to do next.
+  struct Part {
+    std::string title;
+    std::vector<Sentence> points;
+  };
   std::string headline;
   std::vector<Judgement> judgements = {};
   std::vector<Sentence> points = {};
+  std::vector<Part> parts = {};           ///< Pages only.
   std::vector<std::string> remarks = {};  ///< What a reader must know before the numbers.
   std::string fine = {};                  ///< How the verdict is made, behind everything else.
 };

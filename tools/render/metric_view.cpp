@@ -37,6 +37,19 @@ MetricView metric_view(std::string_view name) {
   return view;
 }
 
+Measure measure(std::string_view key) {
+  const std::size_t dot = key.find('.');
+  Measure out{.key = std::string(key), .title = std::string(key)};
+  const MetricRow* const row = find_metric(key.substr(0, dot));
+  if (row == nullptr) return out;
+  out.title = row->words.empty() ? row->title : row->words;
+  if (dot != key.npos) out.title.append(", ").append(key.substr(dot + 1));
+  out.unit = unit_of(*row);
+  out.less_is_better = row->better == Better::kSmaller;
+  out.has_direction = row->better != Better::kNeither;
+  return out;
+}
+
 Datum in_base_unit(Datum datum, const MetricView& view) {
   if (view.scale == 1) return datum;
   datum.raw = datum.value;

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/render/numbers.h"
-#include "tools/render/page_data.h"
+#include "tools/render/chart/numbers.h"
+#include "tools/render/page/page_data.h"
 
 namespace routesim::tools {
 
@@ -18,6 +18,17 @@ struct MetricView {
 };
 
 MetricView metric_view(std::string_view name);
+
+/// A number of a run by its key in the metric table, with its statistic where it has several:
+/// `ttft.p90`, `output_throughput`.
+struct Measure {
+  std::string key;
+  std::string title;  ///< In words: `first token, p90`.
+  Unit unit = Unit::kNone;
+  bool less_is_better = false;  ///< Meaningless where neither direction is better.
+  bool has_direction = false;
+};
+Measure measure(std::string_view key);
 
 /// `datum` in base units, with the stored number as its `raw`.
 Datum in_base_unit(Datum datum, const MetricView& view);

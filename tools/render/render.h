@@ -1,32 +1,14 @@
-// A report, or a part of one, as text for people, build servers and programs.
+// Parts that outputs of several studies share, as text for people, build servers and programs.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tools/results/json_writer.h"
-#include "tools/results/report.h"
+#include "tools/results/difference.h"
+#include "tools/results/result_set.h"
 
 namespace routesim::tools {
-
-/// A table for people: per metric, simulated beside measured for every variant, and the difference
-/// between the variants; then the summary rows, and last the verdict.
-std::string render_text(const Report& report, bool colour = false);
-
-/// One JSON object; its stages are inference-perf lifecycle reports.
-std::string render_json(const Report& report);
-
-/// Markdown for a pull request: expectations, then the numbers of every variant with intervals.
-std::string render_markdown(const Report& report);
-
-/// Tidy CSV: one number per row, beside the published one where there is one.
-std::string render_csv(const Report& report);
-
-/// CSV of every server over time: one row per variant, endpoint and grid point. Rates of a stretch
-/// in which nothing happened are empty. Only the header when no variant has a series; kPartialLine
-/// at the end when the run was interrupted.
-std::string render_series_csv(const Report& report);
 
 /// The last line of a CSV file whose run was interrupted.
 inline constexpr std::string_view kPartialLine = "# interrupted: the results are partial\n";
@@ -56,13 +38,6 @@ std::string render_junit(const std::string& suite, const std::vector<Judgement>&
 /// undecided, then a notice that sums up and one per remark.
 std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements,
                           const std::vector<std::string>& remarks = {});
-
-/// Per ladder metric and for the whole run: every variant's mean with its 95 % interval, and the
-/// paired difference of each later variant to the first, with a verdict.
-std::string replications_text(const ResultSet& set);
-
-/// One row per variant, stage and metric.
-std::string replications_csv(const ResultSet& set);
 
 /// "seeds 1 to 5", "seed 7".
 std::string seeds_text(const ResultSet& set);

@@ -36,12 +36,16 @@ struct MetricRow {
   MetricKind quantity = MetricKind::kCount;
   Better better = Better::kNeither;
   std::string_view title = {};                ///< On pages: `TTFT`.
+  std::string_view words = {};                ///< In sentences: `first token`; empty = `title`.
   std::array<std::string_view, 4> aliases{};  ///< What else people write.
 
   sim::Samples sim::StageResult::*samples = nullptr;  ///< Of many values.
   const std::optional<SamplesRecord>& (*recorded_samples)(const LifecycleRecord&) = nullptr;
   std::optional<double> (*value)(const sim::StageResult&) = nullptr;  ///< Of one value.
   std::optional<double> (*recorded)(const StageRecord&) = nullptr;    ///< Null: in no file.
+  /// The place of `recorded` in the JSON of a stage, without the statistic; empty = it follows from
+  /// other numbers.
+  std::string_view place = {};
 
   bool has_many_values() const {
     return quantity == MetricKind::kTime || quantity == MetricKind::kTokens;

@@ -8,7 +8,7 @@
 #include "tools/cli/progress.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
-#include "tools/render/html_page.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/plan/plan_record.h"
 

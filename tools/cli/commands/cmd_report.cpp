@@ -4,8 +4,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/render/html_page.h"
-#include "tools/render/page_data.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/compare/comparison_record.h"
 #include "tools/study/report/read_results.h"
@@ -67,7 +66,7 @@ ExitCode run_report(Options& options, Console& console) {
   if (!diagnostics.has_errors()) data = read_results(results, diagnostics, goals, &has_sweep);
   if (!diagnostics.has_errors() && !goals.empty() && !has_sweep)
     diagnostics.error({.file = "--goal"}, "", "is about the rows of a sweep, and none was given");
-  if (paths.size() == 2 && data.runs.size() == 2 && data.bodies.empty())
+  if (paths.size() == 2 && data.runs.size() == 2 && data.bodies.size() == 2)
     if (const auto comparison = before_and_after(paths)) {
       results.insert(results.begin(), {.file = "comparison", .text = *comparison});
       data = read_results(results, diagnostics);

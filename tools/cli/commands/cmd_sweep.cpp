@@ -12,7 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/render/html_page.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/experiment/journal.h"
 #include "tools/study/sweep/sweep_merge.h"

@@ -9,7 +9,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
-#include "tools/render/html_page.h"
+#include "tools/render/page/html_page.h"
 #include "tools/study/tune/tune_record.h"
 
 namespace routesim::tools {

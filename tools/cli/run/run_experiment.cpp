@@ -1,4 +1,4 @@
-#include "tools/cli/run_experiment.h"
+#include "tools/cli/run/run_experiment.h"
 
 #include <fmt/format.h>
 

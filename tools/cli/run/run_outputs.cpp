@@ -1,4 +1,4 @@
-#include "tools/cli/run_outputs.h"
+#include "tools/cli/run/run_outputs.h"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,13 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "tools/render/html_page.h"
+#include "tools/render/page/html_page.h"
 #include "tools/render/render.h"
-#include "tools/render/report_files.h"
+#include "tools/render/reports/report_files.h"
 #include "tools/results/output_file.h"
 #include "tools/results/text_table.h"
 #include "tools/study/report/read_results.h"
+#include "tools/study/run/render_run.h"
 
 namespace routesim::tools {
 

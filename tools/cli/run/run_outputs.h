@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/cli/output_target.h"
-#include "tools/render/trace.h"
+#include "tools/render/observe/trace.h"
 #include "tools/results/output_file.h"
 #include "tools/results/report.h"
 

@@ -1,4 +1,4 @@
-#include "tools/cli/run_scan.h"
+#include "tools/cli/run/run_scan.h"
 
 #include <fmt/format.h>
 

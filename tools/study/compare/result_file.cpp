@@ -8,7 +8,7 @@
 #include "base/tree_reader.h"
 #include "tools/ingest/scenario/file_kind.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/render/page_data.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/metrics.h"
 #include "tools/results/result_record.h"
 

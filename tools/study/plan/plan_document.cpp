@@ -107,10 +107,11 @@ Cell goal_cell(const Goal& goal, const std::string& path) {
     datum.low = goal.mean - goal.half_width;
     datum.high = goal.mean + goal.half_width;
   }
-  return {.text = state_text(goal),
+  const std::string margin = margin_text(goal.goal, goal.name, goal.bound, goal.mean);
+  return {.text = state_text(goal) + (margin.empty() ? "" : ", " + margin),
           .number = in_base_unit(std::move(datum), view),
           .unit = view.unit,
-          .note = margin_text(goal.goal, goal.name, goal.bound, goal.mean)};
+          .note = {.text = margin}};
 }
 
 // ------------------------------------------------------------------------------ verdict

@@ -7,14 +7,15 @@
 #include <functional>
 
 #include "base/tree_reader.h"
-#include "tools/render/html_page.h"
-#include "tools/render/render.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/described_json.h"
 #include "tools/results/json_tree.h"
 #include "tools/results/metric_goal.h"
 #include "tools/results/result_record.h"
 #include "tools/study/compare/comparison_record.h"
 #include "tools/study/plan/plan_record.h"
+#include "tools/study/run/render_run.h"
+#include "tools/study/run/run_document.h"
 #include "tools/study/sweep/sweep_goals.h"
 #include "tools/study/tune/tune_record.h"
 #include "tools/study/validate/validation_record.h"
@@ -112,6 +113,10 @@ void check_goals(const SweepRecord& sweep, bool is_given, const ResultText& resu
   }
 }
 
+PageBody body_of(const PageRun& run) {
+  return {.title = run.scenario, .body = page_body_of(run_document(run)).body};
+}
+
 /// Adds one result to a page; the argument says where it stands in the data block.
 using Show = std::function<void(PageData& data, const std::string& path)>;
 
@@ -128,6 +133,7 @@ Show read_result(Kind kind, const ConfigNode& tree, const ResultText& result, bo
     case Kind::kRun:
       return [record = read_run_record(tree, faults)](PageData& data, const std::string& path) {
         data.runs.push_back(page_run(record, path));
+        data.bodies.push_back(body_of(data.runs.back()));
       };
     case Kind::kPlan:
       return study([record = read_plan_record(tree, faults)](const std::string& path) {
@@ -200,10 +206,7 @@ std::string render_html(const Report& report) {
   RunRecord record = run_record(report);
   for (VariantRecord& variant : record.variants)
     variant.resolved.root = json_tree(variant.resolved.path, {});
-  PageData data;
-  data.runs.push_back(page_run(record, ""));
-  data.block = make_data_block(render_json(report));
-  return render_page(data);
+  return render_page({body_of(page_run(record, ""))}, make_data_block(render_json(report)));
 }
 
 }  // namespace routesim::tools

@@ -5,10 +5,19 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "tools/render/page_data.h"
+#include "tools/render/page/html_page.h"
+#include "tools/results/output_file.h"
 #include "tools/results/report.h"
+#include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
+
+/// Everything one page shows.
+struct PageData {
+  std::vector<PageRun> runs;
+  std::vector<PageBody> bodies;  ///< Of every result, in the order of the files.
+  std::string block;             ///< Their data block.
+};
 
 /// One result file's text.
 struct ResultText {
@@ -23,7 +32,20 @@ struct ResultText {
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
                       const std::vector<std::string>& goals = {}, bool* has_sweep = nullptr);
 
+inline std::string render_page(const PageData& data) {
+  return render_page(data.bodies, data.block);
+}
+
 /// The page of one run.
 std::string render_html(const Report& report);
+
+/// Tables in base units (seconds, tokens, ratios), one number per row, as CSV (RFC 4180) and the
+/// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs,
+/// and those of other studies. Tables without rows are left out.
+std::vector<FolderFile> export_tables(const PageData& data);
+
+/// The curves over the load of each run as SVG files, `ttft.mean.svg`; of several runs with their
+/// numbers, `2-ttft.mean.svg`.
+std::vector<FolderFile> export_charts(const PageData& data);
 
 }  // namespace routesim::tools

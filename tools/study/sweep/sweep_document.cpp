@@ -181,7 +181,7 @@ StudyVerdict verdict(const SweepRecord& record, const SweepCells& cells, const S
 Table by_variant(std::string title, const std::string& axis, const SweepGoals& goals) {
   Table table{.title = std::move(title), .columns = {{axis}}};
   for (std::size_t v = 0; v < goals.variants().size(); ++v)
-    table.columns.push_back({.title = goals.variants()[v], .colour = v});
+    table.columns.push_back({.title = goals.variants()[v], .series = v});
   return table;
 }
 

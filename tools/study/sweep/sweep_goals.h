@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/goal_map.h"
+#include "tools/render/chart/chart.h"
+#include "tools/render/page/page_data.h"
 #include "tools/results/metric_goal.h"
 #include "tools/study/sweep/sweep_record.h"
 

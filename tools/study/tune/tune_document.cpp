@@ -308,18 +308,18 @@ void add_deployment(const TuneRecord& r, std::vector<Block>& blocks) {
     blocks.push_back({Heading{"What to deploy"}, For::kPages});
   if (r.epp) {
     blocks.push_back({Paragraph{"The router's configuration:"}, For::kPages});
-    blocks.push_back({Verbatim{*r.epp, "tuned.yaml"}, For::kPages});
+    blocks.push_back({Listing{*r.epp, "tuned.yaml"}, For::kPages});
   }
   if (!r.flags.empty()) {
     blocks.push_back({Paragraph{"The engines' flags:"}, For::kPages});
-    blocks.push_back({Verbatim{r.flags}, For::kPages});
+    blocks.push_back({Listing{r.flags}, For::kPages});
   }
   if (r.command.empty()) return;
   std::string text = "To repeat " + r.judged_name();
   if (!r.command_document.empty())
     text += ", with its document from -o epp=" + shell_word(r.command_document);
   blocks.push_back({Paragraph{text + ":"}});
-  blocks.push_back({Verbatim{r.command}});
+  blocks.push_back({Listing{r.command}});
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// The outputs of `routesim run`, made from its report.
+#pragma once
+
+#include <string>
+
+#include "tools/results/report.h"
+
+namespace routesim::tools {
+
+/// A table for people: per metric, simulated beside measured for every variant, and the difference
+/// between the variants; then the summary rows, and last the verdict.
+std::string render_text(const Report& report, bool colour = false);
+
+/// One JSON object; its stages are inference-perf lifecycle reports.
+std::string render_json(const Report& report);
+
+/// Markdown for a pull request: expectations, then the numbers of every variant with intervals.
+std::string render_markdown(const Report& report);
+
+/// Tidy CSV: one number per row, beside the published one where there is one.
+std::string render_csv(const Report& report);
+
+/// CSV of every server over time: one row per variant, endpoint and grid point. Rates of a stretch
+/// in which nothing happened are empty. Only the header when no variant has a series; kPartialLine
+/// at the end when the run was interrupted.
+std::string render_series_csv(const Report& report);
+
+}  // namespace routesim::tools

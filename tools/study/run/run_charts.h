@@ -1,0 +1,44 @@
+// The charts of one run.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/render/document.h"
+#include "tools/study/verdict/run_view.h"
+
+namespace routesim::tools {
+
+/// The axis of a run's stages: the rate asked for, the concurrency, or only their number.
+ChartAxis stage_axis(const PageRun& run);
+/// A stage's place on that axis.
+double stage_position(const PageRun& run, std::size_t stage);
+std::string stage_label(const PageRun& run, const StageView& stage);
+
+/// Whether some reported stage of the variant is overloaded and others are not.
+bool pools_overload(const VariantView& variant);
+
+/// A measure shown stage by stage.
+struct Curve {
+  std::string_view key;
+  std::string_view answer;  ///< The title of its chart begins so.
+};
+std::span<const Curve> curves();
+
+/// A chart and what it shows, `output_throughput`, `ttft.mean`, ...
+struct NamedChart {
+  std::string name;
+  LineChart chart;
+};
+/// Throughput, latencies and goodput against the load, published points beside them. None for a run
+/// of one stage.
+std::vector<NamedChart> load_curves(const PageRun& run);
+
+/// Shares of requests (gaps) under a latency, over the reported stages.
+std::vector<Chart> distribution_charts(const PageRun& run);
+/// Requests per server, and each server over time where the result says it.
+std::vector<Block> server_charts(const PageRun& run);
+
+}  // namespace routesim::tools

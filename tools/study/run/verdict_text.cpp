@@ -1,0 +1,102 @@
+// The verdict at the end of a table: what a terminal shows last.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "tools/results/text_table.h"
+#include "tools/study/verdict/run_verdict.h"
+#include "tools/study/verdict/verdict_parts.h"
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr std::size_t kLineWidth = 100;
+constexpr std::size_t kTextIndent = 2;
+
+/// Terminal colours (ECMA-48), around text that is laid out already.
+enum class Paint { kNone, kBold, kRed, kGreen };
+
+std::string painted(const std::string& text, Paint paint, bool colour) {
+  if (!colour || paint == Paint::kNone) return text;
+  // Not around the line break: a terminal would colour the rest of the next line.
+  const std::size_t end = text.ends_with('\n') ? text.size() - 1 : text.size();
+  const char* const code = paint == Paint::kBold ? "1" : paint == Paint::kRed ? "31" : "32";
+  return fmt::format("\x1b[{}m{}\x1b[0m{}", code, text.substr(0, end), text.substr(end));
+}
+
+/// `text` broken at its spaces, every line indented; never inside a number with its unit.
+std::string wrapped(const std::string& text, std::size_t indent, const std::string& first) {
+  std::string out = first;
+  std::size_t column = display_width(first);
+  bool begins = true;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = plain_spaces(text.substr(begin, end - begin));
+    const std::size_t width = display_width(word);
+    if (word.empty()) {
+      begin = end + 1;
+      continue;
+    }
+    if (!begins && column + 1 + width > kLineWidth && word.front() != '%') {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!begins) {
+      out += " ";
+      ++column;
+    }
+    out += word;
+    column += width;
+    begins = false;
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::string paragraph(const std::string& text, std::size_t indent = kTextIndent) {
+  return wrapped(printable(text, 4'000), indent, std::string(indent, ' ')) + "\n";
+}
+
+/// A reason on its line, the command below it: unbroken, so that it can be copied.
+std::string step_text(const Step& step) {
+  return paragraph(step.why + ":") + std::string(2 * kTextIndent, ' ') +
+         printable(plain_spaces(step.command), 4'000) + "\n";
+}
+
+}  // namespace
+
+std::string render_verdict(const Verdict& verdict, bool colour) {
+  const auto heading = [colour](const char* text) {
+    return std::string("\n").append(painted(text, Paint::kBold, colour)).append("\n");
+  };
+  std::string out = heading("Verdict");
+  for (const std::string& failed : verdict.failed)
+    out +=
+        painted("! " + paragraph("expectation " + failed).substr(kTextIndent), Paint::kRed, colour);
+  out += painted(paragraph(verdict.headline), Paint::kBold, colour);
+  for (const VerdictLine& line : verdict.lines) {
+    const bool better = line.better.value_or(false);
+    const char* const mark = !line.better ? "  * " : better ? "  + " : "  - ";
+    const Paint paint = !line.better ? Paint::kNone : better ? Paint::kGreen : Paint::kRed;
+    out +=
+        painted(wrapped(printable(line.text, 1'000), 2 * kTextIndent, mark) + "\n", paint, colour);
+  }
+  if (!verdict.ranking.empty()) out += paragraph(verdict.ranking);
+  if (verdict.knees.size() > 1) {
+    TextTable table(2);
+    for (const Knee& knee : verdict.knees)
+      table.add_row({"  " + printable(knee.variant), plain_spaces(knee.text)});
+    out += heading("Load held") + table.str();
+  } else if (!verdict.knees.empty()) {
+    out += heading("Load held") + paragraph(verdict.knees.front().text);
+  }
+  out += heading("Trust");
+  if (!verdict.goals.empty()) out += paragraph(verdict.goals);
+  out += paragraph(verdict.trust);
+  if (!verdict.next.empty()) out += heading("Next");
+  for (const Step& step : verdict.next) out += step_text(step);
+  return out;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,309 @@
+// The values that a page and the verdict take from the result of a run.
+#include "tools/study/verdict/run_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tools/results/described_json.h"
+#include "tools/results/metric_name.h"
+#include "tools/results/metric_table.h"
+#include "tools/results/metrics.h"
+#include "tools/results/result_record.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// `ttft.p90`, `output_throughput`: the key of a metric in StageView::values.
+std::string key_of(const std::string& metric, const std::string& statistic) {
+  return statistic.empty() ? metric : metric + "." + statistic;
+}
+
+/// Collects numbers with their places below `path`, a JSON pointer; NaN is no number.
+class Values {
+ public:
+  Values(StageView::Values& out, std::string path) : out_(out), path_(std::move(path)) {}
+
+  void put(const std::string& key, double value, std::string_view place) {
+    if (std::isfinite(value))
+      out_.insert_or_assign(key, Datum{.value = value, .path = fmt::format("{}/{}", path_, place)});
+  }
+  template <class T>
+  void put(const std::string& key, T value, std::string_view place) {
+    put(key, static_cast<double>(value), place);
+  }
+
+ private:
+  StageView::Values& out_;
+  std::string path_;
+};
+
+/// Takes every metric that a result file has of a stage.
+void take_metrics(const StageRecord& record, const std::string& path, StageView& stage) {
+  for (const MetricRow& row : metric_table()) {
+    if (row.place.empty()) continue;
+    std::vector<std::string> statistics = {""};
+    if (row.has_many_values()) statistics = {"mean", "median", "p90", "p95", "p99", "max"};
+    if (row.quantity == MetricKind::kUsage) statistics = {"mean", "max"};
+    for (const std::string& statistic : statistics) {
+      MetricName name;
+      name.metric = row.key;
+      name.statistic = statistic;
+      const std::optional<double> value = record_value(record, name);
+      if (!value || !std::isfinite(*value)) continue;
+      Datum datum{.value = *value, .path = fmt::format("{}/{}", path, row.place)};
+      if (!statistic.empty()) datum.path.append("/").append(statistic);
+      if (row.key == "goodput") datum.raw = record.goodput->percentage;
+      stage.values.insert_or_assign(key_of(name.metric, statistic), std::move(datum));
+    }
+  }
+}
+
+/// A limit of requests in flight keeps the queue in the load tool: no server's queue grows, but the
+/// requests leave late and far slower than asked for. Chance alone changes a rate by much less.
+bool is_held_back(const LoadRecord& load) {
+  constexpr double kSlowest = 0.75;
+  return load.stage && load.schedule_delay && load.schedule_delay->mean > 1 &&
+         load.stage->achieved_rate < kSlowest * load.stage->requested_rate;
+}
+
+/// Takes the load that a stage is asked for.
+void take_load(const LoadRecord& load, StageView& stage) {
+  if (!load.stage) return;
+  if (std::isfinite(load.stage->requested_rate)) stage.rate = load.stage->requested_rate;
+  if (load.stage->concurrency) stage.concurrency = static_cast<double>(*load.stage->concurrency);
+  // inference-perf writes the number of requests as the rate of a stage that keeps a concurrency.
+  if (stage.concurrency.value_or(0) > 0 && stage.rate == static_cast<double>(load.count))
+    stage.rate.reset();
+  stage.held_back = stage.rate && is_held_back(load);
+}
+
+/// Takes the published numbers of the metrics that pages and verdicts hold beside simulated ones.
+void take_measured(const std::vector<MeasuredRecord>& rows, StageView& stage) {
+  constexpr std::array<std::string_view, 7> kHeldBeside = {"ttft",
+                                                           "itl",
+                                                           "tpot",
+                                                           "request_latency",
+                                                           "output_throughput",
+                                                           "total_throughput",
+                                                           "request_throughput"};
+  for (const MeasuredRecord& row : rows) {
+    if (std::ranges::find(kHeldBeside, row.metric) == kHeldBeside.end()) continue;
+    const bool plain = !find_metric(row.metric)->has_many_values();
+    stage.measured.emplace(key_of(row.metric, plain ? "" : row.statistic), row.value);
+  }
+}
+
+StageView stage_view(const StageRecord& record, const std::string& path) {
+  const LifecycleRecord& report = record.lifecycle;
+  StageView stage;
+  stage.name = record.name.value_or("");
+  stage.reported = record.reported.value_or(true);
+  stage.unfinished = record.kv_cache_usage && std::isnan(record.kv_cache_usage->mean);
+  take_load(report.load, stage);
+  stage.overloaded = stage.held_back || record.overloaded.value_or(false);
+  take_metrics(record, path, stage);
+  Values v(stage.values, path);
+  if (report.load.stage)
+    v.put("send_duration", report.load.stage->send_duration, "load_summary/send_duration");
+  for (const auto& [label, of] : report.failures.by_label.items)
+    if (label == "prompt_too_long")
+      v.put("too_long", of.count, "failures/by_label/prompt_too_long/count");
+  const QuantilesRecord& q = record.quantiles;
+  for (const auto& [key, quantiles] : {std::pair("ttft", &q.time_to_first_token),
+                                       {"itl", &q.inter_token_latency},
+                                       {"tpot", &q.time_per_output_token},
+                                       {"request_latency", &q.request_latency}})
+    if (*quantiles) stage.quantiles.emplace(key, **quantiles);
+  if (record.measured) take_measured(*record.measured, stage);
+  return stage;
+}
+
+ServerView server_view(const sim::ReplicaResult& r, const std::string& path) {
+  ServerView server{.name = r.name, .pool = r.pool, .values = {}};
+  Values v(server.values, path);
+  v.put("requests", r.requests, "requests");
+  v.put("busy_s", r.busy_s, "busy_s");
+  v.put("kv_mean", r.kv_cache_usage_mean, "kv_cache_usage/mean");
+  v.put("kv_max", r.kv_cache_usage_max, "kv_cache_usage/max");
+  v.put("max_running", r.max_running, "max_running");
+  v.put("max_waiting", r.max_waiting, "max_waiting");
+  v.put("preemptions", r.preemptions, "preemptions");
+  v.put("evicted_blocks", r.evicted_blocks, "evicted_blocks");
+  v.put("hit_tokens", r.prefix_hit_tokens, "prefix_hit_tokens");
+  v.put("query_tokens", r.prefix_query_tokens, "prefix_query_tokens");
+  return server;
+}
+
+/// Every scalar below `node` with its path as `--set` writes it.
+void flatten(const ConfigNode& node, const std::string& path,
+             std::vector<std::pair<std::string, std::string>>& out) {
+  for (const ConfigNode::Member& member : node.members())
+    flatten(*member.value, path.empty() ? member.key : path + "." + member.key, out);
+  for (std::size_t i = 0; i < node.items().size(); ++i)
+    flatten(*node.items()[i], fmt::format("{}[{}]", path, i), out);
+  if (node.is_scalar() || node.is_null())
+    out.emplace_back(path, node.is_null() ? "null" : node.text());
+}
+
+std::vector<double> doubles(const std::vector<std::int64_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+void take_series(const SeriesRecord& record, VariantView& variant) {
+  variant.series_time_s = record.time_s;
+  for (const SeriesRecord::Endpoint& e : record.endpoints) {
+    ServerSeries& series = variant.series.emplace_back();
+    series.name = e.name;
+    const auto put = [&](const char* column, const std::vector<double>& values) {
+      if (values.size() == record.time_s.size()) series.values.emplace(column, values);
+    };
+    put("waiting", doubles(e.waiting));
+    put("running", doubles(e.running));
+    put("in_flight", doubles(e.in_flight));
+    put("kv_cache_usage", e.kv_cache_usage);
+    put("prefix_hit_rate", e.prefix_hit_rate);
+    put("step_time_s", e.step_time_s);
+  }
+}
+
+std::vector<PublishedView> published_views(const std::vector<PublishedRecord>& rows,
+                                           const std::string& path) {
+  std::vector<PublishedView> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const PublishedRecord& row = rows[i];
+    if (!std::isfinite(row.simulated)) continue;
+    const auto datum = [&](double value, const char* place) {
+      return Datum{.value = value, .path = fmt::format("{}/published/{}/{}", path, i, place)};
+    };
+    out.push_back({.name = row.metric + " " + row.statistic.substr(0, row.statistic.find(" (")),
+                   .unit = row.unit,
+                   .simulated = datum(row.simulated, "simulated"),
+                   .measured = datum(row.measured, "measured")});
+  }
+  return out;
+}
+
+/// Takes the values that only the whole run knows.
+void take_whole_run(const VariantRecord& record, const std::string& path, StageView& summary) {
+  Values v(summary.values, path);
+  if (const std::optional<sim::TierResult>& tiers = record.kv_tiers) {
+    v.put("tier_hit_rate", tiers->hit_ratio(), "kv_tiers/hit_ratio");
+    v.put("tier_load_wait", tiers->did.load_waits.mean_s(), "kv_tiers/load_wait_s/mean");
+    v.put("tier_pull_wait", tiers->did.pull_waits.mean_s(), "kv_tiers/pull_wait_s/mean");
+  }
+  v.put("decisions", record.routing.decisions, "routing/decisions");
+  v.put("rejected", record.routing.rejected, "routing/rejected");
+  v.put("disaggregated", record.routing.disaggregated, "routing/disaggregated");
+  if (record.routing.priced)
+    v.put("regret_s", record.routing.mean_regret_s(), "routing/mean_regret_s");
+  if (const auto& gateway = record.routing.gateway) {
+    v.put("gateway_refused", gateway->refused, "routing/gateway/refused");
+    v.put("gateway_retries", gateway->retries, "routing/gateway/retries");
+    v.put("gateway_most_in_flight", gateway->most_in_flight, "routing/gateway/max_in_flight");
+  }
+}
+
+VariantView variant_view(const VariantRecord& record, const std::string& path) {
+  VariantView variant;
+  variant.name = record.name;
+  variant.scan_of = record.scan_of.value_or("");
+  variant.fleet_of = record.fleet_of.value_or("");
+  for (std::size_t i = 0; i < record.stages.size(); ++i)
+    variant.stages.push_back(stage_view(record.stages[i], fmt::format("{}/stages/{}", path, i)));
+  variant.summary = stage_view(record.summary, path + "/summary");
+  if (record.classes)
+    for (std::size_t i = 0; i < record.classes->size(); ++i)
+      variant.classes.push_back(
+          stage_view((*record.classes)[i], fmt::format("{}/classes/{}", path, i)));
+  for (std::size_t i = 0; i < record.replicas.size(); ++i)
+    variant.servers.push_back(
+        server_view(record.replicas[i], fmt::format("{}/replicas/{}", path, i)));
+  take_whole_run(record, path, variant.summary);
+  if (record.series) take_series(*record.series, variant);
+  if (record.published) variant.published = published_views(*record.published, path);
+  if (record.goodput_goals) variant.goals = record.goodput_goals->items;
+  variant.trust = record.trust.text;
+  if (record.capacity_band) variant.notes.push_back(record.capacity_band->text);
+  variant.notes.insert(variant.notes.end(), record.notes.begin(), record.notes.end());
+  if (record.resolved.root != nullptr) {
+    flatten(*record.resolved.root, "", variant.resolved);
+    JsonWriter json;
+    write_tree(json, *record.resolved.root);
+    variant.resolved_text = json.str();
+  }
+  return variant;
+}
+
+/// Means over the replications, with their intervals, in place of the first run's numbers.
+void replace_by_means(const ReplicationsRecord::Stage& record, const std::string& path,
+                      StageView& stage) {
+  for (const auto& [listed, metric] : record.metrics.items) {
+    const Parsed<MetricName> name = parse_metric_name(listed);
+    if (!name.value || !metric || !std::isfinite(metric->mean)) continue;
+    const double scale = to_base_unit(1, name.value->unit).value_or(1);
+    const bool has_statistic = listed.find('.') != std::string::npos;
+    const std::string key = key_of(name.value->metric, has_statistic ? name.value->statistic : "");
+    Datum mean{.value = metric->mean * scale,
+               .path = fmt::format("{}/metrics/{}/mean", path, listed),
+               .low = {},
+               .high = {},
+               .raw = metric->mean};
+    if (std::isfinite(metric->low) && std::isfinite(metric->high)) {
+      mean.low = metric->low * scale;
+      mean.high = metric->high * scale;
+    }
+    stage.values.insert_or_assign(key, std::move(mean));
+    std::vector<double>& seeds = stage.seeds[key] = metric->values;
+    for (double& value : seeds) value *= scale;
+  }
+}
+
+void take_replications(const ReplicationsRecord& record, const std::string& path, PageRun& run) {
+  run.replications = record.count;
+  for (std::size_t i = 0; i < record.variants.size(); ++i) {
+    const ReplicationsRecord::Variant& values = record.variants[i];
+    const std::string at = fmt::format("{}/variants/{}", path, i);
+    for (VariantView& variant : run.variants) {
+      if (variant.name != values.name) continue;
+      replace_by_means(values.summary, at + "/summary", variant.summary);
+      for (std::size_t s = 0; s < values.stages.size(); ++s)
+        for (StageView& stage : variant.stages)
+          if (stage.name == values.stages[s].name) {
+            replace_by_means(values.stages[s], fmt::format("{}/stages/{}", at, s), stage);
+            stage.overloaded = stage.held_back || values.stages[s].overloaded;
+          }
+    }
+  }
+}
+
+}  // namespace
+
+const Datum* StageView::find(std::string_view key) const {
+  const auto found = values.find(key);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+PageRun page_run(const RunRecord& record, const std::string& path) {
+  PageRun run;
+  run.scenario = record.scenario;
+  run.question = record.question;
+  run.version = record.version;
+  run.commit = record.commit.value_or("");
+  run.hash = record.scenario_hash.value_or("");
+  run.seed = std::to_string(record.seed);
+  run.interrupted = record.interrupted.value_or(false);
+  run.command = record.command.value_or(RunCommand());
+  run.quantile_levels = record.quantile_levels;
+  for (std::size_t i = 0; i < record.variants.size(); ++i)
+    run.variants.push_back(
+        variant_view(record.variants[i], fmt::format("{}/variants/{}", path, i)));
+  if (record.replications) take_replications(*record.replications, path + "/replications", run);
+  run.expectations = record.expectations.value_or(std::vector<Judgement>());
+  return run;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,335 @@
+#include "tools/study/verdict/verdict_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/scalar_parse.h"
+#include "tools/render/chart/numbers.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors.h"
+#include "tools/study/verdict/contest.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// How the stages of a load differ.
+enum class StageSteps { kRates, kLevels, kNames };
+
+/// Rates or levels only tell stages apart that all have one, each its own.
+StageSteps steps_of(const VariantView& v) {
+  std::vector<double> rates, levels;
+  for (const std::size_t i : reported_stages(v)) {
+    if (v.stages[i].concurrency && *v.stages[i].concurrency > 0)
+      levels.push_back(*v.stages[i].concurrency);
+    else if (v.stages[i].rate && *v.stages[i].rate > 0)
+      rates.push_back(*v.stages[i].rate);
+  }
+  const auto distinct = [&](std::vector<double>& values) {
+    std::ranges::sort(values);
+    return values.size() == reported_stages(v).size() &&
+           std::ranges::adjacent_find(values) == values.end();
+  };
+  if (distinct(rates)) return StageSteps::kRates;
+  return distinct(levels) ? StageSteps::kLevels : StageSteps::kNames;
+}
+
+std::string per_second(double rate) { return human(rate, Unit::kRequestsPerSecond); }
+
+bool has_rates(const VariantView& v) {
+  const std::vector<std::size_t> reported = reported_stages(v);
+  return !reported.empty() && std::ranges::all_of(reported, [&](std::size_t i) {
+    return v.stages[i].rate && *v.stages[i].rate > 0 &&
+           !(v.stages[i].concurrency && *v.stages[i].concurrency > 0);
+  });
+}
+
+/// `its stages from 30 req/s on are too short to tell`, of rates in order.
+std::string short_text(const std::vector<double>& rates, const std::string& and_on) {
+  if (rates.size() == 1)
+    return "; its stage at " + per_second(rates.front()) + " is too short to tell";
+  return "; its stages from " + per_second(rates.front()) + and_on + " are too short to tell";
+}
+
+/// The stage that decides about each rate, by rate: the longest one, and the last of equal ones.
+/// The first stage of a run fills its caches.
+std::vector<const StageView*> deciding_stages(const std::vector<const VariantView*>& variants) {
+  const auto length = [](const StageView* s) {
+    const Datum* requests = s->find("requests");
+    return requests == nullptr ? 0 : requests->value;
+  };
+  std::map<double, const StageView*> by_rate;
+  for (const VariantView* v : variants)
+    for (const std::size_t i : reported_stages(*v)) {
+      const StageView*& stage = by_rate[*v->stages[i].rate];
+      if (stage == nullptr || length(&v->stages[i]) >= length(stage)) stage = &v->stages[i];
+    }
+  std::vector<const StageView*> stages;
+  for (const auto& [rate, stage] : by_rate) stages.push_back(stage);
+  return stages;
+}
+
+/// Rates in order, for a load that keeps its rate. More load is never easier for the same servers.
+Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
+  const std::vector<const StageView*> stages = deciding_stages(variants);
+  Knee knee{.variant = name, .text = {}};
+  std::vector<double> below, above;  // Too short to tell, of the knee.
+  const StageView *bad = nullptr, *again = nullptr;
+  for (const StageView* s : stages) {
+    if (is_too_short(*s)) {
+      (bad == nullptr ? below : above).push_back(*s->rate);
+    } else if (!is_held(*s)) {
+      if (bad == nullptr) bad = s;
+    } else if (bad != nullptr) {
+      again = s;
+    } else {
+      knee.last_held = s->rate;
+      below.clear();
+    }
+  }
+  knee.too_short = !below.empty();
+  const std::string top = per_second(*stages.back()->rate);
+  const std::string held = knee.last_held ? "holds " + per_second(*knee.last_held) : "";
+  if (bad == nullptr) {
+    if (below.empty())
+      knee.text = stages.size() == 1 ? held : "holds every rate, no knee up to " + top;
+    else if (!held.empty())
+      knee.text = held + short_text(below, " on");
+    else
+      knee.text = stages.size() == 1 ? "has a stage that is too short to tell at " + top
+                                     : "is overloaded at no rate up to " + top +
+                                           ", in stages that are too short to tell what it holds";
+    return knee;
+  }
+  knee.first_overloaded = bad->rate;
+  const std::string place = per_second(*bad->rate);
+  const bool on = bad->overloaded && again == nullptr && (!held.empty() || bad != stages.front());
+  knee.text = (held.empty() ? "" : held + " and ") +
+              (bad->overloaded ? "is overloaded "
+                               : "fails " + human(share_of_failures(*bad), Unit::kRatio) +
+                                     " of its requests ") +
+              (on ? "from " + place + " on" : "at " + place);
+  if (bad == stages.front() && stages.size() > 1) knee.text += ", the lowest rate";
+  if (again != nullptr) knee.text += ", though it holds " + per_second(*again->rate) + " again";
+  if (!below.empty()) knee.text += short_text(below, " to " + per_second(below.back()));
+  if (!above.empty()) knee.text += short_text(above, " on");
+  return knee;
+}
+
+/// A closed loop waits for its answers, so no queue grows without end; its output levels off.
+std::string level_text(const VariantView& v) {
+  double most = 0;
+  std::string peak;
+  for (const std::size_t i : reported_stages(v)) {
+    const Datum* output = v.stages[i].find("output_throughput");
+    if (output == nullptr || output->value <= most) continue;
+    most = output->value;
+    peak = human(most, Unit::kTokensPerSecond) + " with " + stage_place(v, i);
+  }
+  if (peak.empty()) return "is a closed loop without a knee";
+  return reported_stages(v).size() == 1 ? "delivers " + peak : "delivers most, " + peak;
+}
+
+/// The quantity that validation counts a measure under: `TTFT mean` for `ttft.mean`.
+std::string quantity_of(std::string_view key) {
+  const std::size_t dot = key.find('.');
+  const std::string_view quantity =
+      trust_quantity(key.substr(0, dot), dot == key.npos ? "mean" : key.substr(dot + 1));
+  return std::string(quantity.empty() ? "other metrics" : quantity);
+}
+
+void add_error(std::vector<TrustError>& errors, const std::string& quantity, double percent) {
+  auto e = std::ranges::find(errors, quantity, &TrustError::quantity);
+  if (e == errors.end()) e = errors.insert(e, TrustError{.quantity = quantity});
+  e->mean = (static_cast<double>(e->cells) * e->mean + std::abs(percent)) /
+            static_cast<double>(e->cells + 1);
+  ++e->cells;
+  if (std::abs(percent) > std::abs(e->worst)) e->worst = percent;
+}
+
+std::string count_text(std::size_t some, std::size_t all) {
+  return " (" + std::to_string(some) + " of " + std::to_string(all) + " stages)";
+}
+
+}  // namespace
+
+std::string stage_place(const VariantView& variant, std::size_t stage) {
+  const StageView& s = variant.stages[stage];
+  switch (steps_of(variant)) {
+    case StageSteps::kRates:
+      return per_second(*s.rate);
+    case StageSteps::kLevels:
+      return human(*s.concurrency, Unit::kCount) + " concurrent requests";
+    case StageSteps::kNames:
+      break;
+  }
+  return "stage " + s.name;
+}
+
+std::vector<std::size_t> in_load_order(const VariantView& variant,
+                                       std::vector<std::size_t> stages) {
+  const StageSteps steps = steps_of(variant);
+  if (steps != StageSteps::kNames)
+    std::ranges::sort(stages, {}, [&](std::size_t i) {
+      const StageView& stage = variant.stages[i];
+      return steps == StageSteps::kRates ? *stage.rate : *stage.concurrency;
+    });
+  return stages;
+}
+
+std::string overload_of(const VariantView& variant) {
+  const std::vector<std::size_t> reported = reported_stages(variant);
+  std::vector<std::size_t> overloaded;
+  for (const std::size_t i : reported)
+    if (variant.stages[i].overloaded) overloaded.push_back(i);
+  if (overloaded.empty()) return {};
+  if (reported.size() == 1) return "at " + stage_place(variant, reported.front());
+  if (overloaded.size() == reported.size()) return "in every stage";
+  // The stages from the first one on, when they are all of them and the load only grows.
+  const bool grows = std::ranges::is_sorted(reported, {}, [&](std::size_t i) {
+    const StageView& stage = variant.stages[i];
+    return stage.rate.value_or(stage.concurrency.value_or(0));
+  });
+  const bool tail = grows && overloaded.front() == reported[reported.size() - overloaded.size()];
+  if (tail && overloaded.size() > 1)
+    return "from " + stage_place(variant, overloaded.front()) + " on" +
+           count_text(overloaded.size(), reported.size());
+  constexpr std::size_t kMostNamed = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostNamed, overloaded.size()); ++i)
+    text += (text.empty() ? "at " : ", ") + stage_place(variant, overloaded[i]);
+  if (overloaded.size() > kMostNamed) text += ", …";
+  return text + count_text(overloaded.size(), reported.size());
+}
+
+Knee knee_of(const std::vector<const VariantView*>& variants, const std::string& name) {
+  const VariantView& first = *variants.front();
+  Knee knee{.variant = name, .text = {}};
+  if (std::ranges::any_of(variants, [](const VariantView* v) { return is_cut(v->summary); })) {
+    knee.text = "refuses requests that are too long at any load";
+    knee.too_short = true;
+    return knee;
+  }
+  if (std::ranges::all_of(variants, [](const VariantView* v) { return has_rates(*v); }))
+    return rate_knee(variants, name);
+  const std::string overload = overload_of(first);
+  if (!overload.empty()) {
+    knee.text = "is overloaded " + overload;
+  } else if (steps_of(first) == StageSteps::kLevels && !reported_stages(first).empty()) {
+    knee.text = level_text(first);
+  } else {
+    knee.text = "is not overloaded";
+  }
+  return knee;
+}
+
+std::vector<Knee> knees_of(const PageRun& run) {
+  std::vector<Knee> knees;
+  for (std::size_t i = 0; i < run.variants.size(); ++i) {
+    const std::string& scan = run.variants[i].scan_of;
+    const std::string& name = scan.empty() ? run.variants[i].name : scan;
+    if (!scan.empty() && std::ranges::find(knees, scan, &Knee::variant) != knees.end()) continue;
+    std::vector<const VariantView*> members;
+    for (const VariantView& v : run.variants)
+      if (&v == &run.variants[i] || (!scan.empty() && v.scan_of == scan)) members.push_back(&v);
+    knees.push_back(knee_of(members, name));
+  }
+  return knees;
+}
+
+/// `(ttft ≤ 1 s, tpot ≤ 60 ms)`.
+std::string goals_text(const VariantView& variant) {
+  std::string text;
+  for (const auto& [name, bound] : variant.goals) {
+    text += text.empty() ? "" : ", ";
+    text += name;
+    text += " ≤ ";
+    text += human(bound, Unit::kSeconds);
+  }
+  return text;
+}
+
+/// The step times that the variants rest on, each sentence once and with all that it is about.
+std::string rests_on(const PageRun& run) {
+  std::string text;
+  std::vector<std::string> said;
+  for (const VariantView& v : run.variants) {
+    if (v.trust.empty() || std::ranges::find(said, v.trust) != said.end()) continue;
+    said.push_back(v.trust);
+    std::vector<std::string> names;
+    for (const VariantView& other : run.variants)
+      if (other.trust == v.trust) names.push_back(other.name);
+    if (names.size() == 1)
+      text += " " + v.name + " " + v.trust + ".";
+    else if (names.size() == run.variants.size())
+      text += " Every variant " + v.trust + ".";
+    else
+      text += " " + joined(names) + " rest" +
+              (v.trust.starts_with("rests ") ? v.trust.substr(5) : " on " + v.trust) + ".";
+  }
+  return text;
+}
+
+std::string measured_beside(const PageRun& run) {
+  std::string text;
+  for (const VariantView& v : run.variants) {
+    std::vector<TrustError> errors;
+    for (const std::size_t i : reported_stages(v))
+      for (const auto& [key, measured] : v.stages[i].measured)
+        if (const Datum* simulated = v.stages[i].find(key); simulated != nullptr && measured != 0)
+          add_error(errors, quantity_of(key), error_percent(simulated->value, measured));
+    if (!errors.empty())
+      text +=
+          (text.empty() ? " Mean error beside the scenario's measured numbers (how many, worst): "
+                        : "; ") +
+          v.name + ": " + errors_text(errors);
+  }
+  return text.empty() ? text : text + ".";
+}
+
+std::string idle_servers(const PageRun& run) {
+  std::string text;
+  for (const VariantView& v : run.variants) {
+    std::vector<std::string> idle;
+    for (const ServerView& server : v.servers)
+      if (const auto requests = server.values.find("requests");
+          requests != server.values.end() && requests->second.value == 0)
+        idle.push_back(server.name);
+    if (!idle.empty() && idle.size() < v.servers.size())
+      text += " " + v.name + " sends nothing to " + joined(idle) + ".";
+  }
+  return text;
+}
+
+std::string not_judged(const PageRun& run) {
+  const auto is_expectation = [](const auto& setting) {
+    return setting.first.starts_with("expect[") && setting.first.ends_with("].that");
+  };
+  for (const VariantView& v : run.variants)
+    if ((!v.scan_of.empty() || !v.fleet_of.empty()) &&
+        std::ranges::any_of(v.resolved, is_expectation))
+      return " A scan judges no expectation: those of the file are about its own load and servers.";
+  return {};
+}
+
+std::string plain_spaces(const std::string& text) {
+  constexpr std::string_view kNoBreak = "\u00a0";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool no_break = text.compare(i, kNoBreak.size(), kNoBreak) == 0;
+    out += no_break ? ' ' : text[i];
+    if (no_break) i += kNoBreak.size() - 1;
+  }
+  return out;
+}
+
+std::string listed(const std::vector<std::string>& texts) {
+  const bool commas = std::ranges::any_of(
+      texts, [](const std::string& text) { return text.find(", ") != std::string::npos; });
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : commas ? "; " : ", ") + text;
+  return list;
+}
+
+}  // namespace routesim::tools
