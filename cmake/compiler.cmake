@@ -77,3 +77,13 @@ routesim_add_precompiled(routesim_precompiled HEADERS ${ROUTESIM_PRECOMPILED})
 function(routesim_precompile target)
   target_precompile_headers(${target} REUSE_FROM routesim_precompiled)
 endfunction()
+
+# Code that a command passes once, at its beginning or its end, is compiled longer than it ever
+# runs: it is optimised lightly. A compiler refuses a header precompiled with other flags.
+set(ROUTESIM_LIGHT $<$<CONFIG:Release>:-O1>)
+routesim_add_precompiled(routesim_precompiled_light HEADERS ${ROUTESIM_PRECOMPILED})
+target_compile_options(routesim_precompiled_light PRIVATE ${ROUTESIM_LIGHT})
+function(routesim_precompile_light target)
+  target_compile_options(${target} PRIVATE ${ROUTESIM_LIGHT})
+  target_precompile_headers(${target} REUSE_FROM routesim_precompiled_light)
+endfunction()

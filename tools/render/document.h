@@ -113,7 +113,7 @@ struct StudyDocument {
   StudyVerdict verdict;
   std::vector<std::pair<std::string, std::string>> facts;  ///< The files and versions behind it.
   std::vector<Block> blocks;
-  std::vector<DataTable> data = {};  ///< The numbers behind it, for `report --export`.
+  std::vector<ExportTable> data = {};  ///< The numbers behind it, for `report --export`.
 };
 
 /// The formats that every document has: `table`, `markdown`, `junit` and `github`; a page needs the

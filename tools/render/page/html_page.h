@@ -14,7 +14,7 @@ namespace routesim::tools {
 /// One result on a page: the part between head and foot.
 struct PageBody {
   std::string title, body;
-  std::vector<DataTable> data = {};
+  std::vector<ExportTable> data = {};
 };
 
 /// The page of these results. Nothing in it makes a request: style, script, drawings and data are

@@ -18,7 +18,7 @@ struct Datum {
 };
 
 /// Numbers for other programs: a file of `report --export`.
-struct DataTable {
+struct ExportTable {
   using Value = std::variant<std::string, std::optional<double>>;
   std::string name;
   std::vector<std::string> columns;

@@ -453,11 +453,11 @@ Scatter front_chart(const PlanRecord& r, const std::string& metric,
 
 // ------------------------------------------------------------------------------ data
 
-DataTable data_of(const PlanRecord& r) {
+ExportTable data_of(const PlanRecord& r) {
   const auto as_number = [](const std::optional<std::int64_t>& n) {
     return n ? std::optional(static_cast<double>(*n)) : std::nullopt;
   };
-  DataTable table{.name = "plan",
+  ExportTable table{.name = "plan",
                   .columns = {"plan", "hardware", "policy", "fleet", "metric", "value"},
                   .rows = {}};
   for (const Choice& c : r.plans)

@@ -124,10 +124,10 @@ void export_runs(const PageData& data, std::vector<FolderFile>& files) {
 
 /// Tables of one name and the same columns become one, others of that name get a number.
 void export_studies(const PageData& data, std::vector<FolderFile>& files) {
-  std::vector<DataTable> all;
+  std::vector<ExportTable> all;
   for (const PageBody& body : data.bodies)
-    for (const DataTable& table : body.data) {
-      const auto same = std::ranges::find_if(all, [&](const DataTable& other) {
+    for (const ExportTable& table : body.data) {
+      const auto same = std::ranges::find_if(all, [&](const ExportTable& other) {
         return other.name == table.name && other.columns == table.columns;
       });
       if (same == all.end())
@@ -136,12 +136,12 @@ void export_studies(const PageData& data, std::vector<FolderFile>& files) {
         same->rows.insert(same->rows.end(), table.rows.begin(), table.rows.end());
     }
   std::map<std::string, int> used;
-  for (const DataTable& t : all) {
+  for (const ExportTable& t : all) {
     const int number = ++used[t.name];
     FlatTable table(number == 1 ? t.name : t.name + "-" + std::to_string(number), t.columns);
-    for (const std::vector<DataTable::Value>& row : t.rows) {
+    for (const std::vector<ExportTable::Value>& row : t.rows) {
       std::vector<FlatCell> cells;
-      for (const DataTable::Value& value : row)
+      for (const ExportTable::Value& value : row)
         cells.push_back(std::visit([](const auto& v) { return cell(v); }, value));
       table.add(cells);
     }

@@ -482,13 +482,13 @@ Table plain_table(const SweepRecord& record, const SweepCells& cells) {
   return table;
 }
 
-DataTable data_of(const std::string& name, const SweepCells& cells) {
-  DataTable table{.name = "sweep", .columns = {"sweep", "variant"}, .rows = {}};
+ExportTable data_of(const std::string& name, const SweepCells& cells) {
+  ExportTable table{.name = "sweep", .columns = {"sweep", "variant"}, .rows = {}};
   table.columns.insert(table.columns.end(), cells.axes.begin(), cells.axes.end());
   for (const char* column : {"metric", "value", "low", "high"}) table.columns.emplace_back(column);
   for (const SweepCells::Row& row : cells.rows)
     for (const auto& [metric, datum] : row.values) {
-      std::vector<DataTable::Value>& out = table.rows.emplace_back();
+      std::vector<ExportTable::Value>& out = table.rows.emplace_back();
       out = {name, row.variant};
       out.insert(out.end(), row.cell.begin(), row.cell.end());
       out.insert(out.end(), {metric, std::optional(datum.value), datum.low, datum.high});
