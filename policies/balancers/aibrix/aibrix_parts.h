@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "policies/balancers/aibrix/aibrix.h"
 #include "policies/balancers/kit/choose.h"
@@ -78,13 +74,10 @@ class AibrixBalancer : public Balancer {
   /// True when the loads of pods differ by more than the limit (getTargetPodListOnLoadImbalance);
   /// then only pods with the least load may be chosen.
   bool is_imbalanced() const {
-    std::uint32_t least = in_flight()[ready().front()], most = least;
+    const auto load = [this](std::uint32_t i) { return in_flight()[i]; };
+    const auto [least, most] = least_and_most(ready(), load);
     double sum = 0;
-    for (const std::uint32_t i : ready()) {
-      least = std::min(least, in_flight()[i]);
-      most = std::max(most, in_flight()[i]);
-      sum += in_flight()[i];
-    }
+    for (const std::uint32_t i : ready()) sum += load(i);
     const double mean = sum / static_cast<double>(ready().size());
     if (mean_gate_)
       return most > settings_.prefix_cache_load_imbalance_factor * (mean + 1) &&
@@ -92,10 +85,9 @@ class AibrixBalancer : public Balancer {
     return std::int64_t{most} - std::int64_t{least} >
            settings_.prefix_cache_pod_running_request_imbalance_abs_count;
   }
-  std::uint32_t least_load() const {
-    std::uint32_t least = in_flight()[ready().front()];
-    for (const std::uint32_t i : ready()) least = std::min(least, in_flight()[i]);
-    return least;
+  /// The pods that may be chosen then.
+  std::vector<std::uint32_t> least_loaded() const {
+    return all_least(ready(), [this](std::uint32_t i) { return in_flight()[i]; });
   }
 
  private:

@@ -3,12 +3,8 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/aibrix/aibrix_parts.h"
 

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "policies/balancers/aibrix/aibrix_parts.h"
 

@@ -2,20 +2,7 @@
 // round-robin, random, power-of-two and least-loaded.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -64,7 +51,6 @@ enum class DynamoPolicy : std::uint8_t { kKv, kRoundRobin, kRandom, kPowerOfTwo,
 std::unique_ptr<Balancer> make_dynamo(DynamoPolicy policy, const DynamoSettings& settings,
                                       const RandomStream& random);
 
-/// The family, for the registry.
 struct DynamoFamily {
   using Settings = DynamoSettings;
   static constexpr FamilyFacts facts = {.section = "dynamo",

@@ -65,7 +65,6 @@ class AnnouncedBlocks {
     }
     return matches_;
   }
-  /// Blocks of an endpoint.
   std::size_t block_count(const Balancer& balancer, std::uint32_t i) const {
     return index_.block_count(EndpointId(balancer.index_holder(i)));
   }

@@ -21,7 +21,6 @@ namespace routesim::policies {
 
 class PrefixIndex;
 
-/// The work that a server does for a request.
 enum class ServerRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 /// A server a balancer can pick.
@@ -102,7 +101,6 @@ class BalancerAnswer {
   static BalancerAnswer held();
   /// The same, but ask again after this time (above zero), whatever happens until then.
   static BalancerAnswer held(Duration retry_after);
-  /// The router answers with an HTTP error.
   static BalancerAnswer refused(int http_status);
 
   bool has_value() const { return pick_.has_value(); }
@@ -204,7 +202,6 @@ class Balancer {
   /// True when endpoint i serves `adapter` ("" is served by all) and is offered.
   bool serves(std::uint32_t i, std::string_view adapter) const;
   const std::vector<BalancerEndpoint>& endpoints() const { return endpoints_; }
-  /// The pick of endpoint i.
   BalancerPick pick_of(std::uint32_t i) const { return {.endpoint = i, .server = server_of_[i]}; }
   /// The pick of endpoint `decode`, for which `prefill` computes the prompt.
   BalancerPick pick_of(std::uint32_t prefill, std::uint32_t decode) const;
@@ -216,7 +213,6 @@ class Balancer {
 
   const PickTerms& terms() const { return terms_; }
   bool restricted() const { return !offered_.empty(); }
-  /// Whether endpoint i may be chosen.
   bool offered(std::uint32_t i) const { return offered_.empty() || offered_[i]; }
   /// The members of a list that may be chosen. Valid until the decision is made.
   const std::vector<std::uint32_t>& offered(const std::vector<std::uint32_t>& list) const;

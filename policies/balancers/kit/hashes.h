@@ -12,7 +12,6 @@ std::uint64_t blake3_64(std::string_view bytes);
 /// XXH3 of 64 bits with seed 0.
 std::uint64_t xxh3_64(std::string_view bytes);
 
-/// MurmurHash64A.
 std::uint64_t murmur_hash_64a(std::string_view bytes, std::uint64_t seed);
 
 /// The hash of Facebook's mcrouter as vllm-project/router (src/policies/consistent_hash.rs

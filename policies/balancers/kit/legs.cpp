@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "policies/balancers/kit/choose.h"
+
 namespace routesim::policies {
 namespace {
 
@@ -88,9 +90,7 @@ std::optional<std::uint32_t> LegBalancer::pick_leg(LegPolicy& policy, const Leg&
   Leg free = leg;
   std::erase_if(free.healthy, overloaded);
   if (!free.healthy.empty()) return policy.pick(free, request);
-  const std::uint32_t least = leg.load(least_loaded(leg));
-  free.healthy = leg.healthy;
-  std::erase_if(free.healthy, [&](std::uint32_t w) { return leg.load(w) > least; });
+  free.healthy = all_least(leg.healthy, [&](std::uint32_t w) { return leg.load(w); });
   return free.healthy[policies_.overload->random.below(free.healthy.size())];
 }
 

@@ -97,7 +97,6 @@ class LegBalancer final : public Balancer {
 /// The workers of one leg or two by name. A server keeps its number when it leaves and comes back.
 class TenantNames {
  public:
-  /// Numbers the workers of a leg.
   void update(const Leg& leg) {
     for (const std::uint32_t w : leg.workers) names_.note(leg.url(w), w);
   }

@@ -29,7 +29,6 @@ class NamedServers {
     if (i >= number_of_.size()) number_of_.resize(i + std::size_t{1});
     number_of_[i] = at->second;
   }
-  /// The number of endpoint i of the present set.
   std::uint32_t number(std::uint32_t i) const { return number_of_[i]; }
   /// The endpoint with that number in the present set, if it is there.
   std::optional<std::uint32_t> index(std::uint32_t number) const { return index_of_[number]; }

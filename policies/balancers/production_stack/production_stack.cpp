@@ -4,10 +4,7 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/kit/announced_blocks.h"
 #include "policies/balancers/kit/md5.h"
@@ -118,8 +115,8 @@ class StackRoundRobin final : public ProductionStackBalancer {
 /// Sessions stay where the ring puts them; other requests go to the least started server.
 class StackSession : public ProductionStackBalancer {
  public:
-  StackSession(const ProductionStackSettings& settings, std::string key)
-      : ProductionStackBalancer(settings), key_(std::move(key)) {}
+  explicit StackSession(const ProductionStackSettings& settings)
+      : ProductionStackBalancer(settings), key_(settings.session_key) {}
 
   BalancerNeeds needs() const override {
     BalancerNeeds needs;
@@ -199,9 +196,7 @@ class StackPrefixAware final : public ProductionStackBalancer {
 
 class StackKvAware : public StackSession {
  public:
-  explicit StackKvAware(const ProductionStackSettings& settings)
-      : StackSession(settings, settings.session_key) {}
-
+  using StackSession::StackSession;
   BalancerNeeds needs() const override {
     BalancerNeeds needs = StackSession::needs();
     needs.block_keys = true;
@@ -336,6 +331,9 @@ class StackDisaggregatedPrefill final : public ProductionStackBalancer {
   std::uint64_t next_prefill_ = 0, next_decode_ = 0;
 };
 
+template <class T>
+constexpr auto make = make_policy<Balancer, T, ProductionStackSettings>;
+
 }  // namespace
 
 void describe(Describer& d, ProductionStackSettings& s) {
@@ -377,21 +375,11 @@ void ProductionStackFamily::add_faults(const ProductionStackSettings& s, std::st
 std::unique_ptr<Balancer> make_production_stack(ProductionStackPolicy policy,
                                                 const ProductionStackSettings& settings,
                                                 const RandomStream& random) {
-  switch (policy) {
-    case ProductionStackPolicy::kRoundRobin:
-      return std::make_unique<StackRoundRobin>(settings);
-    case ProductionStackPolicy::kSession:
-      return std::make_unique<StackSession>(settings, settings.session_key);
-    case ProductionStackPolicy::kPrefixAware:
-      return std::make_unique<StackPrefixAware>(settings, random);
-    case ProductionStackPolicy::kKvAware:
-      return std::make_unique<StackKvAware>(settings);
-    case ProductionStackPolicy::kLoadAware:
-      return std::make_unique<StackLoadAware>(settings);
-    case ProductionStackPolicy::kDisaggregatedPrefill:
-      break;
-  }
-  return std::make_unique<StackDisaggregatedPrefill>(settings);
+  static constexpr std::array kMakers = {make<StackRoundRobin>,  make<StackSession>,
+                                         make<StackPrefixAware>, make<StackKvAware>,
+                                         make<StackLoadAware>,   make<StackDisaggregatedPrefill>};
+  static_assert(kMakers.size() == ProductionStackFamily::policies.size());
+  return kMakers[static_cast<std::size_t>(policy)](settings, random);
 }
 
 }  // namespace routesim::policies
