@@ -1,13 +1,18 @@
 // The context in which the plugins of one scheduler are built: what a plugin constructor may ask
-// for, and the set that takes the plugins.
+// for, and the set that takes the plugins. A plugin includes this header, which brings the base
+// classes, `describe`, and the standard headers that nearly every plugin needs.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -20,7 +25,6 @@
 
 namespace routesim::policies {
 
-/// Parameters of plugins that take none.
 struct NoParameters {};
 inline void describe(Describer&, NoParameters&) {}
 
@@ -84,7 +88,6 @@ class BuildContext {
   Diagnostics& diagnostics() { return diagnostics_; }
   bool thread_safe() const { return thread_safe_; }
 
-  /// An error about a parameter of `spec`.
   void error(const PluginSpec& spec, std::string_view parameter, std::string message,
              std::string hint = {});
 

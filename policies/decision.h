@@ -26,7 +26,6 @@ inline constexpr std::array<std::string_view, 6> kOutcomeNames = {
 
 enum class ProfileState : std::uint8_t { kNotRun, kFailed, kOk };
 
-/// The result of one scheduling profile.
 struct ProfileResult {
   ProfileState state = ProfileState::kNotRun;
   std::vector<EndpointRow> targets;  ///< Best first; may be empty only for a handler's own reasons.
@@ -90,7 +89,6 @@ struct Decision {
       if (n.plugin == plugin && n.key == key) return n.value;
     return fallback;
   }
-  /// Sets or replaces a note.
   void set_note(std::uint32_t plugin, std::uint32_t key, std::int64_t value) {
     for (Note& n : notes) {
       if (n.plugin == plugin && n.key == key) {

@@ -78,7 +78,6 @@ struct RouterReplicas {
   SourceLocation where;
 };
 
-/// The whole document.
 struct EndpointPickerConfig {
   std::string api_version;
   Era era = Era::kAug2026;
@@ -100,6 +99,12 @@ struct EndpointPickerConfig {
   bool gate(const std::string& name) const {
     const auto it = feature_gates.find(name);
     return it != feature_gates.end() && it->second;
+  }
+  /// The place of a profile; nothing when there is none of that name.
+  std::optional<std::size_t> profile(std::string_view wanted) const {
+    for (std::size_t i = 0; i < profiles.size(); ++i)
+      if (profiles[i].name == wanted) return i;
+    return std::nullopt;
   }
   const PluginSpec* find(const std::string& plugin) const {
     for (const PluginSpec& spec : plugins)

@@ -45,7 +45,6 @@ enum class PreciseNormalization {
   kTruncated,  ///< trunc(raw) / total.
 };
 
-/// The input of the approximate prefix hashes.
 enum class ApproxHashing {
   kBytes,      ///< Chunks of prompt bytes; the tail is dropped.
   kBytesTail,  ///< Chunks of prompt bytes; the tail is hashed too.
@@ -86,7 +85,6 @@ enum class PullSourceRule {
   kConfirmed  ///< And what the computing side holds leaves out speculative entries.
 };
 
-/// Switches of the precise prefix index.
 struct PreciseTraits {
   bool index_by_engine_hash;    ///< Index keyed by the engine's SHA-256 hashes, not request keys.
   std::size_t tier_weights;     ///< Defaults of kDefaultTierWeights; 0 = there are no tiers.
@@ -102,7 +100,6 @@ struct PreciseTraits {
   KvEventFeed kv_event_feed;
 };
 
-/// The switches that differ between eras.
 struct EraTraits {
   PreciseTraits precise;
   bool pd_threshold;                 ///< pd-profile-handler has a byte threshold, no decider.

@@ -69,7 +69,6 @@ inline std::string role_names(std::uint32_t roles) {
   return text;
 }
 
-/// One plugin type.
 struct PluginType {
   enum class Support {
     kImplemented,

@@ -1,14 +1,10 @@
 // Reads a document as it is written. The structs mirror its schema; convert() turns them into the
 // configuration.
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
-#include "policies/parameters.h"
 
 namespace routesim::policies {
 namespace {

@@ -1,5 +1,4 @@
 // Which release a document was written for, as far as its shape tells.
-#include <string>
 
 #include "policies/config/document_loader.h"
 

@@ -50,7 +50,6 @@ std::unique_ptr<Plugin> create_plugin(const PluginSpec& spec, BuildContext& cont
     return make_plugin<T>();
 }
 
-/// Describes the parameters P with their defaults.
 template <class P>
 void describe_parameters(Describer& d) {
   P parameters{};

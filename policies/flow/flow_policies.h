@@ -2,18 +2,11 @@
 // llm-d-router pkg/epp/framework/plugins/flowcontrol.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "base/config_node.h"
-#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "policies/build_context.h"
 

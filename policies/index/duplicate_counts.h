@@ -118,7 +118,6 @@ class DuplicateCounts {
   static bool stands_for_count(const KeyRun& run, Row row) {
     return run.mapping == kSelf && (run.flags & kForeign) == 0 && !row_speculative(row);
   }
-  /// Flags of a new slot.
   std::uint32_t initial_flags() const { return orphaned_ ? kMayHaveCounts : 0; }
   /// The slot's key is about to leave.
   void note_freed(std::uint32_t s) {

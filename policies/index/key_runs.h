@@ -99,7 +99,6 @@ class KeyRuns {
   std::span<const std::uint64_t> keys(std::size_t s, std::size_t n) const {
     return std::span(keys_).subspan(s, n);
   }
-  /// The run of a slot, to read.
   const KeyRun& operator[](std::size_t s) const { return runs_[run_of_[s]]; }
   bool live(std::size_t s) const { return run_of_[s] != 0; }
   /// True for the slot that holds `key`, which may be any number.

@@ -287,7 +287,6 @@ class PrefixIndexImpl {
     free_if_unused(s);
   }
 
-  // Mappings of a slot.
   std::uint32_t new_mapping();
   void map_to(std::uint32_t s, std::span<const BlockKey> keys);
   void map_to_self(std::uint32_t s);
@@ -301,7 +300,6 @@ class PrefixIndexImpl {
   void evict_mapped(std::uint32_t s, Row row);
   void drop_mapping_if_empty(std::uint32_t s);
 
-  // Events.
   void stored_self(Row row, std::span<const std::uint64_t> keys);
   bool store_run(Stretch at, Row row);
   void stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,

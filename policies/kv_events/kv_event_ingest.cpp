@@ -24,10 +24,6 @@ std::size_t realigned_bytes(std::span<const BlockExtra> engine, std::size_t coun
   return bytes > 0 && engine.size() < count ? bytes * (count / engine.size() + 1) : bytes;
 }
 
-bool is_sha(KeyAlgorithm a) {
-  return a == KeyAlgorithm::kSha256Cbor || a == KeyAlgorithm::kSha256Cbor64;
-}
-
 bool is_full_attention(std::string_view kind) {
   return kind == "full_attention" || kind == "mla_attention" || kind == "sink_full_attention";
 }

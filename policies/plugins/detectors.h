@@ -2,15 +2,8 @@
 // llm-d-router pkg/epp/framework/plugins/flowcontrol/saturationdetector.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
-#include "base/describe.h"
-#include "base/units.h"
 #include "policies/build_context.h"
 #include "policies/plugins/inflight_load.h"
 
@@ -111,12 +104,9 @@ class UtilizationDetector final : public SaturationDetector, public Filter {
     const double room = 1 + parameters_.headroom;
     const double queue = static_cast<double>(parameters_.queue_depth_threshold) * room;
     const double kv = parameters_.kv_cache_util_threshold * room;
-    std::vector<EndpointRow>& kept = cycle.row_buffer();
-    kept.clear();
-    for (const EndpointRow r : candidates)
-      if (fresh(t, r, cycle.now()) && t.waiting()[r] < queue && t.kv_usage()[r] < kv)
-        kept.push_back(r);
-    if (!kept.empty()) candidates.assign(kept.begin(), kept.end());
+    cycle.keep_where(candidates, true, [&](EndpointRow r) {
+      return fresh(t, r, cycle.now()) && t.waiting()[r] < queue && t.kv_usage()[r] < kv;
+    });
   }
 
  private:
@@ -232,9 +222,9 @@ class LatencySloAdmitter final : public Admitter {
     for (const EndpointRow r : cycle.candidates()) {
       const EndpointTable& t = cycle.endpoints();
       if (t.running()[r] == 0 || t.kv_usage()[r] < kColdUsage) return nullptr;
-      if (r >= cycle.latency().size() || !cycle.latency()[r].present) continue;
-      predicted = true;
-      if (cycle.latency()[r].valid) return nullptr;
+      const LatencyEstimate* estimate = cycle.latency_at(r);
+      predicted = predicted || estimate != nullptr;
+      if (estimate != nullptr && estimate->valid) return nullptr;
     }
     return predicted ? "no endpoint can meet the latency objectives" : nullptr;
   }

@@ -3,14 +3,8 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/nohitlru.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {

@@ -3,9 +3,6 @@
 // pkg/plugins/scorer/precise_prefix_cache.go (to May 2026), llm-d-router preciseprefixcache.
 #pragma once
 
-#include <algorithm>
-#include <optional>
-
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {

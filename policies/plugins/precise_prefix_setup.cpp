@@ -1,7 +1,5 @@
 // How the parameters of the precise prefix plugins become an index.
 #include <limits>
-#include <span>
-#include <utility>
 
 #include "base/scalar_parse.h"
 #include "policies/plugins/precise_prefix_parameters.h"

@@ -3,10 +3,6 @@
 // existed (up to April 2026) the same type owned the approximate index and scored the plain ratio.
 #pragma once
 
-#include <algorithm>
-#include <string>
-
-#include "base/describe.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {

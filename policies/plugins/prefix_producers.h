@@ -2,22 +2,10 @@
 // router's own decisions). Each is a core that a producer plugin or, in older eras, a scorer owns.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
-#include "policies/index/approx_prefix_index.h"
 #include "policies/index/known_text.h"
-#include "policies/index/precise_store.h"
-#include "policies/plugins.h"
 
 namespace routesim::policies {
 

@@ -2,8 +2,6 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/{queuedepth,runningrequests}.
 #pragma once
 
-#include <algorithm>
-
 #include "policies/build_context.h"
 #include "policies/row_math.h"
 

@@ -4,16 +4,9 @@
 // pkg/epp/framework/plugins/requestcontrol/dataproducer/latencyobserver.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
 #include "policies/plugins/inflight_load.h"
 
