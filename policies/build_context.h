@@ -91,8 +91,7 @@ class BuildContext {
   void error(const PluginSpec& spec, std::string_view parameter, std::string message,
              std::string hint = {});
 
-  /// The instance with this name, built now if its turn has not come; nullptr with an error when
-  /// it is not declared.
+  /// The instance of a name, built now if its turn has not come; nullptr with an error without one.
   Plugin* plugin(const std::string& name, const PluginSpec& user, std::string_view parameter);
   /// The producer of `facts` called `name`, or when empty the default instance of its type, which
   /// is created if the document has none. An error when `name` is no such producer.

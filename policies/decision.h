@@ -58,8 +58,7 @@ struct Decision {
   /// Index of the profile named "prefill" if it found targets (whatever the handler calls its
   /// prefill profile: caches and counters go by the name); -1 = none.
   std::int32_t prefill_profile = -1;
-  /// Port to put in the destination instead of the target's own (data parallel side-car);
-  /// negative = unchanged.
+  /// Port that replaces the target's own (data parallel side-car); negative = unchanged.
   std::int32_t destination_port = -1;
   std::vector<ProfileResult> profiles;  ///< By profile index, in document order.
   /// Headers to add to the forwarded request, such as x-prefiller-host-port.

@@ -124,8 +124,7 @@ inline const std::string* openai_parser(const EndpointPickerConfig& config) {
   return nullptr;
 }
 
-/// Whether the router reads the prompts of OpenAI requests. It does not when passthrough-parser
-/// takes them.
+/// Whether the router reads the prompts of OpenAI requests: passthrough-parser does not.
 inline bool reads_prompts(const EndpointPickerConfig& config) {
   const std::string* parser = openai_parser(config);
   if (parser == nullptr) return true;

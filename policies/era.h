@@ -70,9 +70,8 @@ struct NamedTierWeight {
   std::string_view tier;
   double weight;
 };
-/// The weights in the order in which releases added them: the first two in kv-cache 0.4.0
-/// (pkg/kvcache/backend.go), two more in llm-d-router pull request 2809, then that of vLLM's fs and
-/// obj tiers.
+/// The weights as releases added them: two in kv-cache 0.4.0 (pkg/kvcache/backend.go), two more in
+/// llm-d-router pull request 2809, then that of vLLM's fs and obj tiers.
 inline constexpr std::array<NamedTierWeight, 5> kDefaultTierWeights = {
     {{"gpu", 1.0}, {"cpu", 0.8}, {"shared_storage", 0.4}, {"object_store", 0.2}, {"storage", 0.3}}};
 

@@ -180,8 +180,7 @@ inline const BalancerRow& balancer_row(BalancerKind kind) {
 
 std::optional<BalancerKind> find_balancer(std::string_view name);
 
-/// The release whose rules `kind` follows with these settings, and what they are; "" where all
-/// releases are alike.
+/// The release that `kind` follows with these settings, and its rules; "" where all are alike.
 std::string release_note(BalancerKind kind, const BalancerSettings& settings);
 
 /// Values out of the bounds that describe() names, and those that do not fit the balancer.

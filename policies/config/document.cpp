@@ -55,8 +55,7 @@ namespace {
 
 using Kind = LocatedDocument::Kind;
 
-/// Charts put pluginsCustomConfig below one key (`inferenceExtension`, `inferencePool`) or two
-/// (`router.epp`).
+/// Charts put pluginsCustomConfig below `inferenceExtension`, `inferencePool` or `router.epp`.
 constexpr int kChartDepth = 2;
 constexpr std::string_view kChartDefaultFile = "default-plugins.yaml";
 

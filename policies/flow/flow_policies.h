@@ -207,8 +207,7 @@ class ProgramAwareFairness final : public FairnessPolicy {
     }
     return best;
   }
-  /// The turn of the flow's first request. Requests without a session share a flow, whose count is
-  /// no depth.
+  /// The turn of the flow's first request. Requests without a session share a flow without depth.
   std::int64_t turn(const FlowQueue& q) const {
     if (*q.flow == "default-flow") return 1;
     const Duration idle =

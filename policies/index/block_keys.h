@@ -155,8 +155,7 @@ inline constexpr std::uint32_t kApproxMinBlockTokens = 64;
 std::uint32_t effective_approx_block(std::int64_t chosen);
 
 /// Token variant (from May 2026). `block_size` in tokens is used as given (apply
-/// effective_approx_block first); the short tail block is hashed too; stops after `max_blocks`
-/// (0 = no limit).
+/// effective_approx_block first); the tail is hashed too; stops after `max_blocks` (0 = never).
 std::vector<std::uint64_t> approx_hashes_tokens(std::span<const std::uint32_t> tokens,
                                                 std::string_view model, std::string_view cache_salt,
                                                 std::uint32_t block_size,

@@ -106,8 +106,7 @@ class CountTable {
   std::size_t count_ = 0;
 };
 
-/// The counts of one index, by slot. Single-threaded; every call is O(1) expected, but for
-/// erase_endpoint.
+/// The counts of one index, by slot. Single-threaded; calls are O(1) but for erase_endpoint.
 class DuplicateCounts {
  public:
   /// `enabled` false: the era does not count. `keys`: cap of the index.

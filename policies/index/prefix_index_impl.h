@@ -18,7 +18,6 @@
 #include "policies/index/key_runs.h"
 #include "policies/index/match_scorer.h"
 #include "policies/index/prefix_index.h"
-#include "policies/index/recency.h"
 #include "policies/index/slot_table.h"
 
 namespace routesim::policies {
@@ -243,8 +242,7 @@ class PrefixIndexImpl {
     sets.release(from);
     requests.stamp(run, order);
   }
-  // Makes `row`, which stands for no count, the newest holder of a stretch; false where there is
-  // more to it.
+  // Makes `row`, which stands for no count, the newest holder; false where there is more to it.
   bool add_run(Stretch at, Row row) {
     const SetId from = slots[at.first].set;
     if (from == 0 && requests.room() < at.length) return false;
@@ -253,8 +251,7 @@ class PrefixIndexImpl {
     use_run(slots.cut(at.first, at.length), to);
     return true;
   }
-  // Evicts `row`, which stands for no count, from a stretch that others hold, too; false where
-  // there is more to it.
+  // Evicts such a `row` from a stretch that others hold, too; false where there is more to it.
   bool evict_run(Stretch at, Row row) {
     const SetId from = slots[at.first].set;
     if (from == 0) return false;

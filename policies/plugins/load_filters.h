@@ -197,8 +197,7 @@ inline void describe_applied(Describer& d, PrefixAffinityParameters p, Era era) 
 }
 
 /// prefix-cache-affinity-filter: keeps the endpoints that hold most of the prompt, unless that
-/// costs too much TTFT or (2026-05) the best of them has too many more tokens in flight than the
-/// best of the others.
+/// costs too much TTFT or (2026-05) too many tokens in flight, the best of both sides compared.
 class PrefixCacheAffinityFilter final : public Filter {
  public:
   PrefixCacheAffinityFilter(const PrefixAffinityParameters& p, const PluginSpec& spec,

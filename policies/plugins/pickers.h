@@ -51,6 +51,11 @@ class PickerBase : public Picker {
     picked.front() = picked[cycle.picker_random().below(picked.size())];
     picked.resize(1);
   }
+  static std::vector<std::uint32_t>& places(Cycle& cycle, std::size_t n) {
+    cycle.count_buffer().resize(n);
+    std::iota(cycle.count_buffer().begin(), cycle.count_buffer().end(), 0U);
+    return cycle.count_buffer();
+  }
   void take_first(Cycle& cycle, std::span<const EndpointRow> candidates,
                   std::span<const std::uint32_t> order, std::vector<EndpointRow>& picked) const {
     for (const std::uint32_t i : order.first(std::min(count_, order.size())))
@@ -76,9 +81,7 @@ class MaxScorePicker final : public PickerBase {
       picked.push_back(candidates[position_of(totals, best, skip)]);
       return;
     }
-    std::vector<std::uint32_t>& order = cycle.count_buffer();
-    order.resize(candidates.size());
-    std::iota(order.begin(), order.end(), 0U);
+    std::vector<std::uint32_t>& order = places(cycle, candidates.size());
     cycle.picker_random().shuffle(order.begin(), order.end());
     std::stable_sort(order.begin(), order.end(), [&totals](std::uint32_t a, std::uint32_t b) {
       if (std::isnan(totals[a]) || std::isnan(totals[b]))
@@ -114,9 +117,7 @@ class WeightedRandomPicker final : public PickerBase {
     keys.resize(totals.size());
     for (std::size_t i = 0; i < totals.size(); ++i)
       keys[i] = weighted_random_key(cycle.picker_random().uniform(), totals[i]);
-    std::vector<std::uint32_t>& order = cycle.count_buffer();
-    order.resize(candidates.size());
-    std::iota(order.begin(), order.end(), 0U);
+    std::vector<std::uint32_t>& order = places(cycle, candidates.size());
     std::stable_sort(order.begin(), order.end(),
                      [&keys](std::uint32_t a, std::uint32_t b) { return keys[a] > keys[b]; });
     take_first(cycle, candidates, order, picked);

@@ -43,7 +43,7 @@ class PrecisePrefixScorer final : public Scorer, public Producer {
 
   PreciseNormalization normalization_;
   bool prepares_;
-  std::optional<PrecisePrefix> core_;
+  std::optional<PrecisePrefixProducer> core_;
   std::size_t slot_ = 0;
 };
 

@@ -140,8 +140,7 @@ inline void set_header(Decision& decision, std::string_view name, std::string va
   if (!value.empty()) decision.headers.emplace_back(name, std::move(value));
 }
 
-/// Tells the side-car of the decode endpoint where to prefill. Without the header it prefills on
-/// the decode endpoint.
+/// Tells the decode endpoint's side-car where to prefill; without the header it does so itself.
 inline void name_prefill(Cycle& cycle, Decision& decision, const ProfileResult* prefill) {
   const bool found = prefill != nullptr && prefill->has_target();
   decision.prefill = found ? EndpointId(prefill->targets.front()) : EndpointId();

@@ -69,8 +69,7 @@ class AibrixSessionAffinity final : public AibrixBalancer {
   }
 };
 
-/// Takes the pod with the least score; pods without one are skipped, and without any score the
-/// choice is random.
+/// Takes the pod with the least score, of those that have one; without any it draws.
 class AibrixLeastScore : public AibrixBalancer {
  public:
   AibrixLeastScore(const AibrixSettings& settings, const RandomStream& random, Ties ties)
@@ -212,8 +211,7 @@ class AibrixThroughput final : public AibrixObserved {
   }
 };
 
-/// Counts live in Redis under keys that change every hour and expire 5 minutes after the last
-/// request was added.
+/// Counts live in Redis under keys of an hour, which expire 5 minutes after the last request.
 class AibrixPowerOfTwo final : public AibrixBalancer {
  public:
   using AibrixBalancer::AibrixBalancer;
@@ -284,10 +282,7 @@ class AibrixPrefixCache final : public AibrixBalancer {
     if (matches.empty()) return std::nullopt;
     loads_.clear();
     for (const std::uint32_t i : ready()) loads_.push_back(in_flight()[i]);
-    const AibrixSpread spread = AibrixSpread::of(loads_);
-    const double limit =
-        spread.mean +
-        static_cast<double>(settings().prefix_cache_standard_deviation_factor) * spread.deviation;
+    const double limit = load_limit(loads_);
     const bool imbalanced = is_imbalanced();
     const std::uint32_t least = in_flight()[least_loaded().front()];
     Least<std::pair<std::int64_t, std::uint32_t>> best(Ties::kAllDrawn, random());
@@ -372,9 +367,7 @@ class AibrixVtcBasic final : public AibrixBalancer {
   AibrixVtcBasic(const AibrixSettings& settings, const RandomStream& random)
       : AibrixBalancer(settings, random), tracker_(settings) {}
   BalancerNeeds needs() const override {
-    BalancerNeeds needs{.metrics = true, .metrics_interval = kAibrixScrape, .text = true};
-    needs.identity = true;
-    return needs;
+    return {.metrics = true, .metrics_interval = kAibrixScrape, .text = true, .identity = true};
   }
 
  private:

@@ -11,23 +11,6 @@
 
 namespace routesim::policies {
 
-/// Mean and sample standard deviation (algorithms/util.go).
-struct AibrixSpread {
-  double mean = 0, deviation = 0;
-
-  static AibrixSpread of(std::span<const double> numbers) {
-    AibrixSpread out;
-    if (numbers.empty()) return out;
-    for (const double x : numbers) out.mean += x;
-    out.mean /= static_cast<double>(numbers.size());
-    if (numbers.size() == 1) return out;
-    double squares = 0;
-    for (const double x : numbers) squares += (x - out.mean) * (x - out.mean);
-    out.deviation = std::sqrt(squares / static_cast<double>(numbers.size() - 1));
-    return out;
-  }
-};
-
 /// Ready pods, in the order of the registry.
 class AibrixBalancer : public Balancer {
  public:
@@ -64,6 +47,19 @@ class AibrixBalancer : public Balancer {
   /// Pods as the product remembers them: by name.
   const NamedServers& pods() const { return pods_; }
 
+  /// The most load a pod may have: the mean and so many sample standard deviations
+  /// (algorithms/util.go).
+  double load_limit(std::span<const double> loads) const {
+    if (loads.empty()) return 0;
+    const auto n = static_cast<double>(loads.size());
+    double mean = 0, squares = 0;
+    for (const double x : loads) mean += x;
+    mean /= n;
+    if (loads.size() == 1) return mean;
+    for (const double x : loads) squares += (x - mean) * (x - mean);
+    return mean + static_cast<double>(settings_.prefix_cache_standard_deviation_factor) *
+                      std::sqrt(squares / (n - 1));
+  }
   std::uint32_t any_pod() { return ready()[random_.below(ready().size())]; }
   /// Uniform among the pods with the fewest requests in flight.
   std::uint32_t least_request() {
@@ -99,8 +95,7 @@ class AibrixBalancer : public Balancer {
   NamedServers pods_;
 };
 
-/// The table of block hashes that prefix-cache and pd learn prefixes in. It holds the blocks of the
-/// whole fleet.
+/// The block hashes of the whole fleet, in which prefix-cache and pd learn prefixes.
 class AibrixPrefixTable {
  public:
   explicit AibrixPrefixTable(const AibrixSettings& s)

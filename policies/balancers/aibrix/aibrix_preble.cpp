@@ -5,7 +5,7 @@
 #include <map>
 
 #include "policies/balancers/aibrix/aibrix_parts.h"
-#include "policies/balancers/kit/run_cursor.h"
+#include "policies/balancers/kit/tenant_tree.h"
 
 namespace routesim::policies {
 namespace {

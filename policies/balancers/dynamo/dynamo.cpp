@@ -124,11 +124,9 @@ class DynamoKv final : public RolePools {
                                       : settings.ttl) {}
 
   BalancerNeeds needs() const override {
-    BalancerNeeds needs;
-    needs.block_keys = true;
-    needs.kv_events = settings_.kv_events && rule_.credit > 0;
-    needs.first_tokens = true;
-    return needs;
+    return {.block_keys = true,
+            .kv_events = settings_.kv_events && rule_.credit > 0,
+            .first_tokens = true};
   }
   PrefixIndex* prefix_index() override {
     return settings_.kv_events && rule_.credit > 0 ? &announced_.index() : nullptr;
@@ -205,8 +203,7 @@ class DynamoKv final : public RolePools {
     std::uint32_t device = 0, lower = 0;  ///< Blocks; lower = beyond the device's, in lower tiers.
   };
 
-  /// The request's override for decode workers: none of its blocks counts as shared (pull request
-  /// 6253).
+  /// The override for decode workers: no block counts as shared (pull request 6253).
   bool reuses(bool decodes_only) const {
     return settings_.assume_kv_reuse && !(decodes_only && rule_.release >= DynamoRelease::k1_0);
   }

@@ -1,8 +1,5 @@
 #include "policies/balancers/kit/legs.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "policies/balancers/kit/choose.h"
 
 namespace routesim::policies {
@@ -120,15 +117,6 @@ void LegBalancer::on_completed(const BalancerPick& pick, const BalancerOutcome& 
   Balancer::on_completed(pick, outcome);
   if (pick.prefill) policies_.prefill->on_completed(prefill_, outcome.id);
   (disaggregated_ ? policies_.decode : policies_.single)->on_completed(decode_, outcome.id);
-}
-
-std::optional<std::uint32_t> RandomLeg::pick(const Leg& leg, const BalancerRequest& /*request*/) {
-  return leg.healthy[random_.below(leg.healthy.size())];
-}
-
-std::optional<std::uint32_t> RoundRobinLeg::pick(const Leg& leg,
-                                                 const BalancerRequest& /*request*/) {
-  return leg.healthy[count_++ % leg.healthy.size()];
 }
 
 std::uint32_t least_loaded(const Leg& leg) {

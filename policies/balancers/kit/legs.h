@@ -3,13 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/rng.h"
 #include "policies/balancers/kit/announced_blocks.h"
@@ -115,7 +109,9 @@ class TenantNames {
 class RandomLeg final : public LegPolicy {
  public:
   explicit RandomLeg(const RandomStream& random) : random_(random) {}
-  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override;
+  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest&) override {
+    return leg.healthy[random_.below(leg.healthy.size())];
+  }
 
  private:
   RandomStream random_;
@@ -124,7 +120,9 @@ class RandomLeg final : public LegPolicy {
 /// One counter over the healthy workers of all its legs.
 class RoundRobinLeg final : public LegPolicy {
  public:
-  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override;
+  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest&) override {
+    return leg.healthy[count_++ % leg.healthy.size()];
+  }
 
  private:
   std::uint64_t count_ = 0;

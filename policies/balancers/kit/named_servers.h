@@ -1,13 +1,6 @@
 // Numbers of servers that outlive their absence, for products that remember servers by name.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "policies/balancers/kit/balancer.h"
 
 namespace routesim::policies {

@@ -57,8 +57,7 @@ inline std::int64_t block_units(const PromptText& text, std::int64_t characters)
 /// prefixes. Which hash a product uses decides nothing. O(runs + blocks).
 class TextBlocks {
  public:
-  /// `units` per block; a shorter last block counts only with `keep_tail`. Valid until the next
-  /// call.
+  /// A last block below `units` counts only with `keep_tail`. Valid until the next call.
   std::span<const std::uint64_t> cut(const PromptText& text, std::int64_t units, bool keep_tail) {
     hashes_.clear();
     hash_ = 0;
@@ -117,8 +116,7 @@ class BlockStore {
   /// Keeps at most `capacity` blocks.
   explicit BlockStore(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Servers that have the first block. Valid until the next call. O(blocks), plus holders where
-  /// they change.
+  /// Servers that have the first block, until the next call. O(blocks + changes of holders).
   std::span<const Match> match(std::span<const std::uint64_t> blocks) {
     matches_.clear();
     alive_.clear();

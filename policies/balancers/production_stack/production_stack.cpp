@@ -7,7 +7,7 @@
 #include <set>
 
 #include "policies/balancers/kit/announced_blocks.h"
-#include "policies/balancers/kit/md5.h"
+#include "policies/balancers/kit/hashes.h"
 #include "policies/balancers/kit/named_servers.h"
 #include "policies/balancers/kit/ring.h"
 #include "policies/balancers/kit/text_blocks.h"
@@ -55,8 +55,7 @@ class ProductionStackBalancer : public Balancer {
   /// The same as listed(), by URL.
   const std::vector<std::uint32_t>& sorted() const { return offered(sorted_); }
 
-  /// The first server that has had no request, else the one with the fewest starts in the window
-  /// (_qps_routing).
+  /// The first server without any request, else the fewest starts in the window (_qps_routing).
   std::uint32_t least_started(SimTime now) {
     std::uint32_t best = listed().front();
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
@@ -119,10 +118,8 @@ class StackSession : public ProductionStackBalancer {
       : ProductionStackBalancer(settings), key_(settings.session_key) {}
 
   BalancerNeeds needs() const override {
-    BalancerNeeds needs;
-    needs.identity = !key_.empty();
-    if (!key_.empty()) needs.session_headers = {key_};
-    return needs;
+    if (key_.empty()) return {};
+    return {.identity = true, .session_headers = {key_}};
   }
   BalancerAnswer pick(const BalancerRequest& request) override {
     if (listed().empty()) return std::nullopt;

@@ -96,8 +96,7 @@ class ConsistentHashing final : public LegPolicy {
   RandomStream random_;
 };
 
-/// A ring over the first tokens of prompts, or over their text where there are none, with a bound
-/// on loads.
+/// A ring over the first tokens of prompts, else over their text, with a bound on loads.
 class PrefixHashLeg final : public LegPolicy {
  public:
   explicit PrefixHashLeg(const SmgSettings& s) : settings_(s), release_(smg_release(s)) {

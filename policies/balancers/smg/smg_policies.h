@@ -15,8 +15,7 @@ inline bool smg_polls(const SmgSettings& s) {
   return s.load_monitor.value_or(smg_release(s) >= SmgRelease::k1_5);
 }
 
-/// The text of a chat in P/D: up to sglang-router 0.3.2 the first message (sglang #26263, pull
-/// request 27430).
+/// A chat's text in P/D: up to sglang-router 0.3.2 the first message (sglang #26263, PR 27430).
 inline ChatText smg_chat_text(SmgRelease release) {
   return release < SmgRelease::k1_5 ? ChatText::kFirstMessage : ChatText::kMessages;
 }
