@@ -1,8 +1,5 @@
 #include "policies/build_context.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace routesim::policies {
 namespace {
 

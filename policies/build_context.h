@@ -1,13 +1,18 @@
 // The context in which the plugins of one scheduler are built: what a plugin constructor may ask
-// for, and the set that takes the plugins.
+// for, and the set that takes the plugins. A plugin includes this header, which brings the base
+// classes, `describe`, and the standard headers that nearly every plugin needs.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -20,7 +25,6 @@
 
 namespace routesim::policies {
 
-/// Parameters of plugins that take none.
 struct NoParameters {};
 inline void describe(Describer&, NoParameters&) {}
 
@@ -84,12 +88,10 @@ class BuildContext {
   Diagnostics& diagnostics() { return diagnostics_; }
   bool thread_safe() const { return thread_safe_; }
 
-  /// An error about a parameter of `spec`.
   void error(const PluginSpec& spec, std::string_view parameter, std::string message,
              std::string hint = {});
 
-  /// The instance with this name, built now if its turn has not come; nullptr with an error when
-  /// it is not declared.
+  /// The instance of a name, built now if its turn has not come; nullptr with an error without one.
   Plugin* plugin(const std::string& name, const PluginSpec& user, std::string_view parameter);
   /// The producer of `facts` called `name`, or when empty the default instance of its type, which
   /// is created if the document has none. An error when `name` is no such producer.

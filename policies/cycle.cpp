@@ -1,7 +1,5 @@
 #include "policies/cycle.h"
 
-#include <algorithm>
-
 namespace routesim::policies {
 
 bool Cycle::is_candidate(EndpointRow row) const {

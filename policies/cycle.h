@@ -52,6 +52,11 @@ struct PrefixMatches {
       if (c.endpoint == holder && c.rows == rows && c.tier == tier) blocks += c.blocks;
     return blocks;
   }
+  /// The share of the prompt that an endpoint holds; 0 without match info.
+  double share(EndpointRow row) const {
+    if (!written || total_blocks <= 0) return 0;
+    return static_cast<double>(match[row]) / static_cast<double>(total_blocks);
+  }
   /// Forgets everything and covers `rows` rows with zeros.
   void reset(std::size_t rows);
 };
@@ -74,7 +79,6 @@ inline bool consecutive(std::span<const EndpointRow> candidates) {
 /// Everything a plugin may look at for one decision. Owned by a Scratch; see Scheduler.
 class Cycle {
  public:
-  /// The inputs of a decision.
   struct Start {
     const RequestView& request;
     const EndpointTable& endpoints;
@@ -106,6 +110,10 @@ class Cycle {
   /// Latency estimates by row; empty when nothing predicts.
   std::vector<LatencyEstimate>& latency() { return latency_; }
   const std::vector<LatencyEstimate>& latency() const { return latency_; }
+  /// The estimate of one endpoint; null without one.
+  const LatencyEstimate* latency_at(EndpointRow row) const {
+    return row < latency_.size() && latency_[row].present ? &latency_[row] : nullptr;
+  }
 
   /// The endpoint published by a disaggregation handler for topology plugins.
   std::optional<EndpointRow> peer() const { return peer_; }
@@ -150,6 +158,16 @@ class Cycle {
     buffers_.dense.resize(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i) buffers_.dense[i] = column[candidates[i]];
     return buffers_.dense;
+  }
+
+  /// Keeps the candidates that `holds(row)`; all of them where none does and `all_if_none`.
+  template <class F>
+  void keep_where(std::vector<EndpointRow>& candidates, bool all_if_none, F holds) {
+    buffers_.rows.clear();
+    for (const EndpointRow r : candidates)
+      if (holds(r)) buffers_.rows.push_back(r);
+    if (!buffers_.rows.empty() || !all_if_none)
+      candidates.assign(buffers_.rows.begin(), buffers_.rows.end());
   }
 
   /// A buffer for a plugin's own use during one call.

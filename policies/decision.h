@@ -26,7 +26,6 @@ inline constexpr std::array<std::string_view, 6> kOutcomeNames = {
 
 enum class ProfileState : std::uint8_t { kNotRun, kFailed, kOk };
 
-/// The result of one scheduling profile.
 struct ProfileResult {
   ProfileState state = ProfileState::kNotRun;
   std::vector<EndpointRow> targets;  ///< Best first; may be empty only for a handler's own reasons.
@@ -59,8 +58,7 @@ struct Decision {
   /// Index of the profile named "prefill" if it found targets (whatever the handler calls its
   /// prefill profile: caches and counters go by the name); -1 = none.
   std::int32_t prefill_profile = -1;
-  /// Port to put in the destination instead of the target's own (data parallel side-car);
-  /// negative = unchanged.
+  /// Port that replaces the target's own (data parallel side-car); negative = unchanged.
   std::int32_t destination_port = -1;
   std::vector<ProfileResult> profiles;  ///< By profile index, in document order.
   /// Headers to add to the forwarded request, such as x-prefiller-host-port.
@@ -90,7 +88,6 @@ struct Decision {
       if (n.plugin == plugin && n.key == key) return n.value;
     return fallback;
   }
-  /// Sets or replaces a note.
   void set_note(std::uint32_t plugin, std::uint32_t key, std::int64_t value) {
     for (Note& n : notes) {
       if (n.plugin == plugin && n.key == key) {

@@ -78,7 +78,6 @@ struct RouterReplicas {
   SourceLocation where;
 };
 
-/// The whole document.
 struct EndpointPickerConfig {
   std::string api_version;
   Era era = Era::kAug2026;
@@ -101,6 +100,12 @@ struct EndpointPickerConfig {
     const auto it = feature_gates.find(name);
     return it != feature_gates.end() && it->second;
   }
+  /// The place of a profile; nothing when there is none of that name.
+  std::optional<std::size_t> profile(std::string_view wanted) const {
+    for (std::size_t i = 0; i < profiles.size(); ++i)
+      if (profiles[i].name == wanted) return i;
+    return std::nullopt;
+  }
   const PluginSpec* find(const std::string& plugin) const {
     for (const PluginSpec& spec : plugins)
       if (spec.name == plugin) return &spec;
@@ -119,8 +124,7 @@ inline const std::string* openai_parser(const EndpointPickerConfig& config) {
   return nullptr;
 }
 
-/// Whether the router reads the prompts of OpenAI requests. It does not when passthrough-parser
-/// takes them.
+/// Whether the router reads the prompts of OpenAI requests: passthrough-parser does not.
 inline bool reads_prompts(const EndpointPickerConfig& config) {
   const std::string* parser = openai_parser(config);
   if (parser == nullptr) return true;

@@ -5,109 +5,93 @@
 namespace routesim::policies {
 namespace {
 
-// The eras behind July 2026, the last of `early`, change how tiers and pulls are decided.
-constexpr std::array<EraTraits, kEraCount> add_late_eras(const std::array<EraTraits, 8>& early) {
-  std::array<EraTraits, kEraCount> all{};
-  for (std::size_t i = 0; i < early.size(); ++i) all[i] = early[i];
-  EraTraits t = early.back();
-
-  t.pull_source = PullSourceRule::kBand;
-  t.bounds_waiting = true;  // Pull request 2123, 23 July.
-  all[static_cast<std::size_t>(Era::kLateJul2026)] = t;
-
-  t.pull_source = PullSourceRule::kCpuBand;
-  all[static_cast<std::size_t>(Era::kAug2026)] = t;
-
-  t.pull_source = PullSourceRule::kConfirmed;
-  t.precise.tier_weights = 4;
-  t.precise.unlisted_tier_weight = 0.0;
-  t.precise.lower_case_tier_names = true;
-  all[static_cast<std::size_t>(Era::kSep2026)] = t;
-
-  t.precise.tier_weights = 5;
-  all[static_cast<std::size_t>(Era::kLate2026)] = t;
-  return all;
-}
-
-// One row per era, in the order of the enumerators. Each row is written as changes to the one
-// before, because that is how upstream's history reads.
-constexpr std::array<EraTraits, kEraCount> make_traits() {
-  EraTraits t{};
-  t.precise.index_by_engine_hash = true;
-  t.precise.normalization = PreciseNormalization::kMinMax;
-  t.precise.pod_key_is_address = true;
-  t.precise.token_processor_in_indexer = true;
-  t.precise.unlisted_tier_weight = 1.0;
-  t.pd_threshold = true;
-  t.active_requests = ActiveRequestCounts::kOwn;
-  t.approx_hashing = ApproxHashing::kBytes;
-  t.legacy_role_sets = true;
-  t.integer_weights = true;
-  t.saturated_without_room = true;
-  const EraTraits v032 = t;
-
-  t.precise.tier_weights = 2;
-  const EraTraits v040 = t;
-
-  t.precise.index_by_engine_hash = false;
-  t.precise.token_processor_in_indexer = false;
-  t.precise.kv_event_feed = KvEventFeed::kDialsScored;
-  const EraTraits v050 = t;
-
-  t.pd_threshold = false;
-  t.decider_zero_disaggregates = true;
-  t.default_decider_is_always = true;
-  t.integer_weights = false;
-  t.saturated_without_room = false;  // gateway-api-inference-extension pull request 2224.
-  const EraTraits v060 = t;
-
-  t.decider_zero_disaggregates = false;
-  t.default_decider_is_always = false;
-  t.precise.pod_key_is_address = false;
-  t.precise.lookup_candidates_only = true;
-  t.precise.speculative_indexing = true;
-  t.active_requests = ActiveRequestCounts::kOwnWithThreshold;
-  t.max_busy_score_zero_bug = true;
-  t.legacy_role_sets = false;
-  t.default_document = true;  // gateway-api-inference-extension 1.4.0.
-  const EraTraits v070 = t;
-
-  t.precise.normalization = PreciseNormalization::kAbsolute;
-  t.active_requests = ActiveRequestCounts::kInFlightProducer;
-  t.approx_hashing = ApproxHashing::kBytesTail;
-  t.match_info_producers = true;
-  t.disagg_handler_sets_headers = true;
-  const EraTraits may = t;
-
-  t.precise.normalization = PreciseNormalization::kTruncated;
-  t.precise.clears_on_all_blocks_cleared = true;
-  t.precise.counts_duplicate_stores = true;
-  t.max_busy_score_zero_bug = false;
-  t.approx_hashing = ApproxHashing::kTokens;
-  t.strict_parameters = true;
-  t.precise.kv_event_feed = KvEventFeed::kDialsNotified;
-  t.token_load_needs_producer = true;
-  t.filtered_out_is_429 = true;
-  return add_late_eras({v032, v040, v050, v060, v070, may, t, t});
-}
-
-constexpr std::array<EraTraits, kEraCount> kTraits = make_traits();
-
-/// The releases 0.MINOR.x and the era that stands for each.
-struct Release {
-  int minor;
-  Era era;
+/// What each era changes of the one before, in the order of the enumerators.
+constexpr std::array<void (*)(EraTraits&), kEraCount> kChanges = {
+    [](EraTraits& t) {  // v0.3.2
+      t.precise.index_by_engine_hash = true;
+      t.precise.normalization = PreciseNormalization::kMinMax;
+      t.precise.pod_key_is_address = true;
+      t.precise.token_processor_in_indexer = true;
+      t.precise.unlisted_tier_weight = 1.0;
+      t.pd_threshold = true;
+      t.active_requests = ActiveRequestCounts::kOwn;
+      t.approx_hashing = ApproxHashing::kBytes;
+      t.legacy_role_sets = true;
+      t.integer_weights = true;
+      t.saturated_without_room = true;
+    },
+    [](EraTraits& t) { t.precise.tier_weights = 2; },  // v0.4.0
+    [](EraTraits& t) {                                 // v0.5.0
+      t.precise.index_by_engine_hash = false;
+      t.precise.token_processor_in_indexer = false;
+      t.precise.kv_event_feed = KvEventFeed::kDialsScored;
+    },
+    [](EraTraits& t) {  // v0.6.0
+      t.pd_threshold = false;
+      t.decider_zero_disaggregates = true;
+      t.default_decider_is_always = true;
+      t.integer_weights = false;
+      t.saturated_without_room = false;  // gateway-api-inference-extension pull request 2224.
+    },
+    [](EraTraits& t) {  // v0.7.0
+      t.decider_zero_disaggregates = false;
+      t.default_decider_is_always = false;
+      t.precise.pod_key_is_address = false;
+      t.precise.lookup_candidates_only = true;
+      t.precise.speculative_indexing = true;
+      t.active_requests = ActiveRequestCounts::kOwnWithThreshold;
+      t.max_busy_score_zero_bug = true;
+      t.legacy_role_sets = false;
+      t.default_document = true;  // gateway-api-inference-extension 1.4.0.
+    },
+    [](EraTraits& t) {  // May 2026
+      t.precise.normalization = PreciseNormalization::kAbsolute;
+      t.active_requests = ActiveRequestCounts::kInFlightProducer;
+      t.approx_hashing = ApproxHashing::kBytesTail;
+      t.match_info_producers = true;
+      t.disagg_handler_sets_headers = true;
+    },
+    [](EraTraits& t) {  // v0.9.0
+      t.precise.normalization = PreciseNormalization::kTruncated;
+      t.precise.clears_on_all_blocks_cleared = true;
+      t.precise.counts_duplicate_stores = true;
+      t.max_busy_score_zero_bug = false;
+      t.approx_hashing = ApproxHashing::kTokens;
+      t.strict_parameters = true;
+      t.precise.kv_event_feed = KvEventFeed::kDialsNotified;
+      t.token_load_needs_producer = true;
+      t.filtered_out_is_429 = true;
+    },
+    [](EraTraits&) {},  // July 2026; from here on tiers and pulls change.
+    [](EraTraits& t) {
+      t.pull_source = PullSourceRule::kBand;
+      t.bounds_waiting = true;  // Pull request 2123, 23 July.
+    },
+    [](EraTraits& t) { t.pull_source = PullSourceRule::kCpuBand; },  // August 2026
+    [](EraTraits& t) {                                               // September 2026
+      t.pull_source = PullSourceRule::kConfirmed;
+      t.precise.tier_weights = 4;
+      t.precise.unlisted_tier_weight = 0.0;
+      t.precise.lower_case_tier_names = true;
+    },
+    [](EraTraits& t) { t.precise.tier_weights = 5; },  // Autumn 2026
 };
-// 0.9.0 has the token blocks and producers of the newest era (llm-d-router pull request 1445);
-// 0.10.0 is of August.
-constexpr std::array<Release, 8> kReleases = {{{3, Era::kV0_3_2},
-                                               {4, Era::kV0_4_0},
-                                               {5, Era::kV0_5_0},
-                                               {6, Era::kV0_6_0},
-                                               {7, Era::kV0_7_0},
-                                               {8, Era::kV0_7_0},
-                                               {9, Era::kV0_9_0},
-                                               {10, Era::kAug2026}}};
+
+constexpr std::array<EraTraits, kEraCount> kTraits = [] {
+  std::array<EraTraits, kEraCount> all{};
+  EraTraits t{};
+  for (std::size_t era = 0; era < kEraCount; ++era) {
+    kChanges[era](t);
+    all[era] = t;
+  }
+  return all;
+}();
+
+// The eras that stand for the releases 0.MINOR.x, from MINOR 3 on. 0.9.0 has the newest era's token
+// blocks and producers (pull request 1445); 0.10.0 is of August.
+constexpr int kFirstMinor = 3;
+constexpr std::array kReleases = {Era::kV0_3_2, Era::kV0_4_0, Era::kV0_5_0, Era::kV0_6_0,
+                                  Era::kV0_7_0, Era::kV0_7_0, Era::kV0_9_0, Era::kAug2026};
 
 /// Takes the digits `text` begins with.
 std::optional<int> take_number(std::string_view& text) {
@@ -153,17 +137,15 @@ std::optional<Era> parse_era(std::string_view text) {
   for (std::size_t i = 0; i < kEraNames.size(); ++i)
     if (kEraNames[i] == text) return static_cast<Era>(i);
   const std::optional<int> minor = minor_of(text);
-  if (!minor) return std::nullopt;
-  for (const Release& release : kReleases)
-    if (release.minor == *minor) return release.era;
-  return std::nullopt;
+  if (!minor || *minor < kFirstMinor) return std::nullopt;
+  const auto at = static_cast<std::size_t>(*minor - kFirstMinor);
+  return at < kReleases.size() ? std::optional(kReleases[at]) : std::nullopt;
 }
 
 std::string known_eras() {
   std::string text;
-  for (const Release& release : kReleases)
-    text += (text.empty() ? "v0." : ", v0.") + std::to_string(release.minor) +
-            (release.minor == 3 ? ".2" : ".0");
+  for (std::size_t i = 0; i < kReleases.size(); ++i)
+    text += (i == 0 ? "v0." : ", v0.") + std::to_string(kFirstMinor + i) + (i == 0 ? ".2" : ".0");
   text += ", their patch releases";
   for (auto era = static_cast<std::size_t>(Era::kMay2026); era < kEraCount; ++era)
     if (kEraNames[era].front() != 'v')

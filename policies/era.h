@@ -45,7 +45,6 @@ enum class PreciseNormalization {
   kTruncated,  ///< trunc(raw) / total.
 };
 
-/// The input of the approximate prefix hashes.
 enum class ApproxHashing {
   kBytes,      ///< Chunks of prompt bytes; the tail is dropped.
   kBytesTail,  ///< Chunks of prompt bytes; the tail is hashed too.
@@ -71,9 +70,8 @@ struct NamedTierWeight {
   std::string_view tier;
   double weight;
 };
-/// The weights in the order in which releases added them: the first two in kv-cache 0.4.0
-/// (pkg/kvcache/backend.go), two more in llm-d-router pull request 2809, then that of vLLM's fs and
-/// obj tiers.
+/// The weights as releases added them: two in kv-cache 0.4.0 (pkg/kvcache/backend.go), two more in
+/// llm-d-router pull request 2809, then that of vLLM's fs and obj tiers.
 inline constexpr std::array<NamedTierWeight, 5> kDefaultTierWeights = {
     {{"gpu", 1.0}, {"cpu", 0.8}, {"shared_storage", 0.4}, {"object_store", 0.2}, {"storage", 0.3}}};
 
@@ -86,7 +84,6 @@ enum class PullSourceRule {
   kConfirmed  ///< And what the computing side holds leaves out speculative entries.
 };
 
-/// Switches of the precise prefix index.
 struct PreciseTraits {
   bool index_by_engine_hash;    ///< Index keyed by the engine's SHA-256 hashes, not request keys.
   std::size_t tier_weights;     ///< Defaults of kDefaultTierWeights; 0 = there are no tiers.
@@ -102,7 +99,6 @@ struct PreciseTraits {
   KvEventFeed kv_event_feed;
 };
 
-/// The switches that differ between eras.
 struct EraTraits {
   PreciseTraits precise;
   bool pd_threshold;                 ///< pd-profile-handler has a byte threshold, no decider.

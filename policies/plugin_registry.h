@@ -42,34 +42,32 @@ enum Role : std::uint32_t {
 };
 /// "filter+scorer".
 inline std::string role_names(std::uint32_t roles) {
-  constexpr std::array<std::pair<std::uint32_t, const char*>, 16> kNames = {{
-      {kFilterRole, "filter"},
-      {kScorerRole, "scorer"},
-      {kPickerRole, "picker"},
-      {kProfileHandlerRole, "profile handler"},
-      {kProducerRole, "data producer"},
-      {kDeciderRole, "decider"},
-      {kDetectorRole, "saturation detector"},
-      {kAdmitterRole, "admitter"},
-      {kParserRole, "parser"},
-      {kDataSourceRole, "data source"},
-      {kExtractorRole, "extractor"},
-      {kOrderingPolicyRole, "ordering policy"},
-      {kFairnessPolicyRole, "fairness policy"},
-      {kUsageLimitPolicyRole, "usage limit policy"},
-      {kDiscoveryRole, "discovery"},
-      {kOtherRole, "other"},
-  }};
+  constexpr std::array<std::string_view, 16> kNames = {// By bit.
+                                                       "filter",
+                                                       "scorer",
+                                                       "picker",
+                                                       "profile handler",
+                                                       "data producer",
+                                                       "decider",
+                                                       "saturation detector",
+                                                       "admitter",
+                                                       "parser",
+                                                       "data source",
+                                                       "extractor",
+                                                       "ordering policy",
+                                                       "fairness policy",
+                                                       "usage limit policy",
+                                                       "discovery",
+                                                       "other"};
   std::string text;
-  for (const auto& [role, name] : kNames) {
-    if ((roles & role) == 0) continue;
+  for (std::size_t bit = 0; bit < kNames.size(); ++bit) {
+    if ((roles >> bit & 1) == 0) continue;
     if (!text.empty()) text += '+';
-    text += name;
+    text += kNames[bit];
   }
   return text;
 }
 
-/// One plugin type.
 struct PluginType {
   enum class Support {
     kImplemented,
@@ -85,8 +83,7 @@ struct PluginType {
   std::function<std::unique_ptr<Plugin>(const PluginSpec&, BuildContext&)> create;
   /// Describes the parameters with their defaults (for `routesim list plugins`).
   std::function<void(Describer&)> describe_parameters;
-  /// Describes what an era reads of them, with the defaults it has there. Absent where they are the
-  /// same in all eras.
+  /// Describes what an era reads of them, with its defaults. Absent where all eras are alike.
   std::function<void(Describer&, const PluginSpec&, Era)> describe_applied = {};
 };
 

@@ -15,8 +15,7 @@ constexpr std::size_t kLanes = 4;
 constexpr std::size_t kChains = 4;
 constexpr std::size_t kGroup = kLanes * kChains;
 
-/// Widens the extremes by the values in whole groups of kGroup; returns how
-/// many these are.
+/// Widens the extremes by the values in whole groups of kGroup; returns how many these are.
 ROUTESIM_VECTORIZED
 std::size_t widen_by_groups(std::span<const double> values, Extremes& e) {
   Lanes low[kChains], high[kChains];

@@ -1,6 +1,5 @@
-// Arithmetic over one value per candidate. Where the compiler can, each loop is
-// built a second time for AVX2 and the processor chooses; both give the same
-// bits, because neither reorders nor fuses an operation.
+// Arithmetic over one value per candidate. Where the compiler can, each loop is built a second time
+// for AVX2 and the processor chooses; both give the same bits, as neither reorders nor fuses.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +30,13 @@ Extremes extremes(std::span<const double> values);
 void scale_down_from(double top, double range, std::span<const double> values,
                      std::span<double> scores);
 
-/// The largest value, or -infinity; NaN is never above another value, so it
-/// never wins.
+/// The largest value, or -infinity; NaN is never above another value, so it never wins.
 double highest(std::span<const double> values);
 
 /// How many values equal `x`.
 std::size_t count_equal(std::span<const double> values, double x);
 
-/// The place of the value that equals `x` after `skip` others that do;
-/// values.size() if there are fewer.
+/// The place of the value that equals `x` after `skip` others that do, or values.size().
 std::size_t position_of(std::span<const double> values, double x, std::size_t skip);
 
 }  // namespace routesim::policies

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include "base/check.h"
 #include "policies/build_context.h"
@@ -158,14 +157,13 @@ void Scheduler::decide(Flow& flow) const {
 void Scheduler::conclude(Flow& flow, const char* error) const {
   Decision& d = flow.decision;
   if (error != nullptr) {
-    const bool filtered =
-        std::any_of(d.profiles.begin(), d.profiles.end(),
-                    [](const ProfileResult& r) { return r.state == ProfileState::kFailed; });
-    const bool nothing_ran =
-        std::all_of(d.profiles.begin(), d.profiles.end(),
-                    [](const ProfileResult& r) { return r.state == ProfileState::kNotRun; });
+    const auto any = [&d](ProfileState state) {
+      return std::ranges::find(d.profiles, state, &ProfileResult::state) != d.profiles.end();
+    };
+    const bool filtered = any(ProfileState::kFailed);
     d.outcome = filtered ? Outcome::kFilteredOut : Outcome::kHandlerError;
-    const bool exhausted = (filtered || nothing_ran) && traits(config_.era).filtered_out_is_429;
+    const bool exhausted =
+        (filtered || !any(ProfileState::kOk)) && traits(config_.era).filtered_out_is_429;
     d.http_status = exhausted ? 429 : 500;
     d.reason = error;
     d.primary_profile = -1;

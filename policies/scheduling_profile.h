@@ -20,7 +20,6 @@ struct SchedulingProfile {
   std::vector<WeightedScorer> scorers;
   const Picker* picker = nullptr;
 
-  /// Buffers of a run.
   struct Buffers {
     std::vector<EndpointRow> survivors;
     std::vector<double> totals, scores;

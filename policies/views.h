@@ -102,8 +102,7 @@ class EndpointTable {
   const LoraState& lora(EndpointRow r) const { return lora_[r]; }
   /// The attribute's column (NaN where missing), or an empty span when nothing has it.
   std::span<const double> attribute(std::string_view key) const;
-  /// A small number shared by all rows with the same address: the pod behind several ranks.
-  /// Always below rows().
+  /// A number below rows() that all rows of one address share: the pod behind several ranks.
   std::uint32_t address_group(EndpointRow r) const { return group_[r]; }
   /// Differs from that of any other table, and changes with the cold facts and the set of rows:
   /// what was derived from them under an equal token still holds. Hold the pointer while comparing.
@@ -173,8 +172,7 @@ struct RequestView {
   std::span<const std::uint32_t> block_key_ends = {};
   std::span<const std::uint32_t> approx_hash_ends = {};
   std::span<const Header> headers = {};
-  /// Endpoints named by x-gateway-destination-endpoint-subset, or left by a filter outside; empty =
-  /// no restriction.
+  /// Endpoints of x-gateway-destination-endpoint-subset, or left by a filter outside; empty = all.
   std::span<const EndpointRow> subset = {};
   /// Per row; empty when no side-car answered.
   std::span<const LatencyPrediction> predictions = {};

@@ -1,7 +1,5 @@
 #include "policies/balancers/balancers.h"
 
-#include <utility>
-
 #include "base/scalar_parse.h"
 
 namespace routesim::policies {

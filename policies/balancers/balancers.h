@@ -85,7 +85,6 @@ std::unique_ptr<Balancer> new_balancer(const Args&... args) {
 /// A family, and the place of its settings in BalancerSettings.
 template <class Family, auto kSettings>
 struct FamilyIn {
-  /// The row of its policy number kI.
   template <std::size_t kI>
   static constexpr BalancerRow row() {
     const auto& policy = Family::policies[kI];
@@ -179,11 +178,9 @@ inline const BalancerRow& balancer_row(BalancerKind kind) {
   return kBalancers[static_cast<std::size_t>(kind)];
 }
 
-/// The balancer of a name.
 std::optional<BalancerKind> find_balancer(std::string_view name);
 
-/// The release whose rules `kind` follows with these settings, and what they are; "" where all
-/// releases are alike.
+/// The release that `kind` follows with these settings, and its rules; "" where all are alike.
 std::string release_note(BalancerKind kind, const BalancerSettings& settings);
 
 /// Values out of the bounds that describe() names, and those that do not fit the balancer.

@@ -5,7 +5,6 @@
 #include "policies/config/document_loader.h"
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
-#include "policies/parameters.h"
 
 namespace routesim::policies {
 
@@ -56,8 +55,7 @@ namespace {
 
 using Kind = LocatedDocument::Kind;
 
-/// Charts put pluginsCustomConfig below one key (`inferenceExtension`, `inferencePool`) or two
-/// (`router.epp`).
+/// Charts put pluginsCustomConfig below `inferenceExtension`, `inferencePool` or `router.epp`.
 constexpr int kChartDepth = 2;
 constexpr std::string_view kChartDefaultFile = "default-plugins.yaml";
 
@@ -155,6 +153,17 @@ LocatedDocument without_document(const ConfigNode& root) {
   return found;
 }
 
+ConfigNode::Ptr one_profile(const std::string& api_version, std::vector<ConfigNode::Ptr> plugins,
+                            std::vector<ConfigNode::Ptr> entries, const SourceLocation& at) {
+  const ConfigNode::Ptr profile = tree::map(
+      {{"name", tree::text("default", at)}, {"plugins", tree::list(std::move(entries), at)}}, at);
+  return tree::map({{"apiVersion", tree::text(api_version, at)},
+                    {"kind", tree::text("EndpointPickerConfig", at)},
+                    {"plugins", tree::list(std::move(plugins), at)},
+                    {"schedulingProfiles", tree::list({profile}, at)}},
+                   at);
+}
+
 }  // namespace
 
 LocatedDocument find_endpoint_picker_config(const ConfigNode& root) {
@@ -182,13 +191,7 @@ ConfigNode::Ptr default_document(const SourceLocation& at, const std::string& ap
     entries.push_back(
         tree::map({{"pluginRef", tree::text(type, at)}, {"weight", tree::number(weight, at)}}, at));
   }
-  const ConfigNode::Ptr profile =
-      tree::map({{"name", tree::text("default", at)}, {"plugins", tree::list(entries, at)}}, at);
-  return tree::map({{"apiVersion", tree::text(api_version, at)},
-                    {"kind", tree::text("EndpointPickerConfig", at)},
-                    {"plugins", tree::list(plugins, at)},
-                    {"schedulingProfiles", tree::list({profile}, at)}},
-                   at);
+  return one_profile(api_version, plugins, entries, at);
 }
 
 namespace {
@@ -221,13 +224,7 @@ ConfigNode::Ptr predictor_document(const SourceLocation& at) {
   for (const char* name : {"strict-affinity-filter", "slo-headroom-tier-filter",
                            "loose-affinity-filter", "latency-scorer", "weighted-random-picker"})
     entries.push_back(tree::map({{"pluginRef", tree::text(name, at)}}, at));
-  const ConfigNode::Ptr profile =
-      tree::map({{"name", tree::text("default", at)}, {"plugins", tree::list(entries, at)}}, at);
-  return tree::map({{"apiVersion", tree::text("llm-d.ai/v1alpha1", at)},
-                    {"kind", tree::text("EndpointPickerConfig", at)},
-                    {"plugins", tree::list(plugins, at)},
-                    {"schedulingProfiles", tree::list({profile}, at)}},
-                   at);
+  return one_profile("llm-d.ai/v1alpha1", plugins, entries, at);
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -6,6 +5,10 @@
 
 namespace routesim::policies {
 namespace {
+
+PluginReference implicit_reference(const std::string& name) {
+  return {.name = name, .weight = {}, .where = {}, .path = {}, .implicit = true};
+}
 
 class Completer {
  public:
@@ -118,10 +121,7 @@ void Completer::default_profiles() {
       continue;
     }
     has_picker = has_picker || (r & kPickerRole) != 0;
-    PluginReference reference;
-    reference.name = spec.name;
-    reference.implicit = true;
-    profile.plugins.push_back(std::move(reference));
+    profile.plugins.push_back(implicit_reference(spec.name));
   }
   config_.profiles.push_back(std::move(profile));
 }
@@ -161,12 +161,10 @@ void Completer::check_profile(ProfileSpec& profile) {
     has_picker = true;
   }
   if (has_picker) return;
-  PluginReference reference;
-  reference.implicit = true;
   for (const PluginSpec& spec : config_.plugins)
-    if (reference.name.empty() && (roles(spec.name) & kPickerRole) != 0) reference.name = spec.name;
-  if (reference.name.empty()) reference.name = add_implicit("max-score-picker");
-  profile.plugins.push_back(std::move(reference));
+    if ((roles(spec.name) & kPickerRole) != 0)
+      return profile.plugins.push_back(implicit_reference(spec.name));
+  profile.plugins.push_back(implicit_reference(add_implicit("max-score-picker")));
 }
 
 void Completer::choose_handler() {
@@ -272,14 +270,8 @@ void Completer::check_data_layer() {
   if (config_.data_layer.discovery) check(*config_.data_layer.discovery, kDiscoveryRole);
   if (config_.data_layer.peer_discovery) check(*config_.data_layer.peer_discovery, kDiscoveryRole);
   if (has_metrics || !config_.data_layer.inject_defaults) return;
-  DataSourceSpec source;
-  source.source.name = "metrics-data-source";
-  source.source.implicit = true;
-  PluginReference extractor;
-  extractor.name = "core-metrics-extractor";
-  extractor.implicit = true;
-  source.extractors.push_back(std::move(extractor));
-  config_.data_layer.sources.push_back(std::move(source));
+  config_.data_layer.sources.push_back(
+      {implicit_reference("metrics-data-source"), {implicit_reference("core-metrics-extractor")}});
 }
 
 }  // namespace

@@ -1,14 +1,10 @@
 // Reads a document as it is written. The structs mirror its schema; convert() turns them into the
 // configuration.
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
-#include "policies/parameters.h"
 
 namespace routesim::policies {
 namespace {
@@ -205,19 +201,10 @@ std::optional<bool> go_bool(std::string_view text) {
 /// A Kubernetes quantity as a whole number: "500", "1k", "5Mi", "1e9", "2.5G". Nothing when
 /// malformed, negative or above 2^63 - 1.
 std::optional<std::int64_t> kubernetes_quantity(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 13> kUnits = {{{"", 1},
-                                                                           {"k", 1e3},
-                                                                           {"M", 1e6},
-                                                                           {"G", 1e9},
-                                                                           {"T", 1e12},
-                                                                           {"P", 1e15},
-                                                                           {"E", 1e18},
-                                                                           {"Ki", 0x1p10},
-                                                                           {"Mi", 0x1p20},
-                                                                           {"Gi", 0x1p30},
-                                                                           {"Ti", 0x1p40},
-                                                                           {"Pi", 0x1p50},
-                                                                           {"Ei", 0x1p60}}};
+  constexpr std::array<std::string_view, 13> kUnits = {"",   "k",  "M",  "G",  "T",  "P", "E",
+                                                       "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  constexpr std::array<double, 13> kFactors = {1,      1e3,    1e6,    1e9,    1e12,   1e15,  1e18,
+                                               0x1p10, 0x1p20, 0x1p30, 0x1p40, 0x1p50, 0x1p60};
   std::size_t digits = text.find_first_not_of("0123456789.");
   if (digits < text.size() && (text[digits] == 'e' || text[digits] == 'E') &&
       digits + 1 < text.size() && text[digits + 1] >= '0' && text[digits + 1] <= '9')
@@ -225,13 +212,12 @@ std::optional<std::int64_t> kubernetes_quantity(std::string_view text) {
   digits = std::min(digits, text.size());
   const std::optional<double> value = number_from(text.substr(0, digits));
   if (!value || *value < 0 || text.starts_with('-')) return std::nullopt;
-  for (const auto& [suffix, unit] : kUnits) {
-    if (text.substr(digits) != suffix) continue;
-    const double total = std::ceil(*value * unit);  // Quantities round up to whole numbers.
-    if (!(total < 9.2e18)) return std::nullopt;
-    return static_cast<std::int64_t>(total);
-  }
-  return std::nullopt;
+  const auto unit = std::find(kUnits.begin(), kUnits.end(), text.substr(digits));
+  if (unit == kUnits.end()) return std::nullopt;
+  // Quantities round up to whole numbers.
+  const double total =
+      std::ceil(*value * kFactors[static_cast<std::size_t>(unit - kUnits.begin())]);
+  return total < 9.2e18 ? std::optional(static_cast<std::int64_t>(total)) : std::nullopt;
 }
 
 /// Gates of earlier releases; what they guarded has become the only way.

@@ -1,13 +1,11 @@
 // Which release a document was written for, as far as its shape tells.
-#include <string>
 
 #include "policies/config/document_loader.h"
 
 namespace routesim::policies {
 namespace {
 
-/// Evidence in the shape of a document: not before `lower`, not after `upper`, each with its
-/// reason.
+/// Evidence in a document's shape: not before `lower`, not after `upper`, each with its reason.
 struct Evidence {
   Era lower = Era::kV0_3_2;
   Era upper = Era::kLate2026;

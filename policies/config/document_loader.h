@@ -1,9 +1,6 @@
 // The steps of loading a document, one file each. Internal to the library.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "policies/config/document.h"
 #include "policies/config/factory.h"
 

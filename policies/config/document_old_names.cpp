@@ -1,14 +1,8 @@
 // The names plugins and parameters had in the summer of 2025, when the best-known measurements of
 // prefix-aware routing were made.
-#include <algorithm>
-#include <array>
-#include <span>
-#include <string>
 
-#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
-#include "policies/parameters.h"
 
 namespace routesim::policies {
 namespace {

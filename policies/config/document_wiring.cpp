@@ -1,9 +1,5 @@
-#include <algorithm>
-#include <string>
 
-#include "base/diagnostic.h"
 #include "policies/config/document_loader.h"
-#include "policies/parameters.h"
 #include "policies/plugins/precise_prefix_parameters.h"
 #include "policies/plugins/profile_handlers.h"
 

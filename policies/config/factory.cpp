@@ -2,8 +2,6 @@
 // and filters.cpp have the other rows.
 #include "policies/config/factory.h"
 
-#include <span>
-
 #include "policies/plugins/burst_prefix.h"
 #include "policies/plugins/inflight_load.h"
 #include "policies/plugins/p2p_source.h"

@@ -50,7 +50,6 @@ std::unique_ptr<Plugin> create_plugin(const PluginSpec& spec, BuildContext& cont
     return make_plugin<T>();
 }
 
-/// Describes the parameters P with their defaults.
 template <class P>
 void describe_parameters(Describer& d) {
   P parameters{};
@@ -71,8 +70,7 @@ struct PluginRow {
   operator PluginType() const;
 };
 
-/// The row of an implemented type: class T with the parameters P. `also` are roles that T does not
-/// have by its bases.
+/// The row of class T with the parameters P. `also`: roles that T does not have by its bases.
 template <class T, class P = NoParameters>
 constexpr PluginRow implemented(std::string_view type, std::string_view note,
                                 Era since = Era::kV0_3_2, std::uint32_t also = 0) {

@@ -1,7 +1,5 @@
 #include "policies/config/make_scheduler.h"
 
-#include <utility>
-
 #include "policies/build_context.h"
 #include "policies/config/factory.h"
 

@@ -27,8 +27,7 @@ class FlowControl {
   explicit FlowControl(Scheduler& scheduler);
 
   /// HTTP status of a refusal: 429, or 503 while the pool is empty; 0 when queued. Limits are the
-  /// global and the band's requests and bytes. A zero `ttl` in the request means the configured
-  /// one.
+  /// global and the band's requests and bytes. A zero `ttl` means the configured one.
   int enqueue(QueuedRequest request, const EndpointTable& endpoints, SimTime now);
   /// One dispatch attempt: the request to send now, if any.
   std::optional<std::uint64_t> dispatch(const EndpointTable& endpoints, SimTime now);

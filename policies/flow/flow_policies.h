@@ -2,18 +2,11 @@
 // llm-d-router pkg/epp/framework/plugins/flowcontrol.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "base/config_node.h"
-#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "policies/build_context.h"
 
@@ -214,8 +207,7 @@ class ProgramAwareFairness final : public FairnessPolicy {
     }
     return best;
   }
-  /// The turn of the flow's first request. Requests without a session share a flow, whose count is
-  /// no depth.
+  /// The turn of the flow's first request. Requests without a session share a flow without depth.
   std::int64_t turn(const FlowQueue& q) const {
     if (*q.flow == "default-flow") return 1;
     const Duration idle =

@@ -1,9 +1,6 @@
 #include "policies/index/approx_prefix_index.h"
 
-#include <algorithm>
 #include <deque>
-#include <optional>
-#include <utility>
 
 #include "base/check.h"
 #include "policies/index/holder_sets.h"
@@ -217,8 +214,7 @@ class ApproxPrefixIndex::Impl {
     if (from != 0) sets.release(from, static_cast<std::uint32_t>(run));
     std::fill_n(set.begin() + n, run, to);
   }
-  /// Calls f(set, run length) for runs of hashes with equal holders, up to the first hash without
-  /// any.
+  /// Calls f(set, run length) for runs of equal holders, up to the first hash without any.
   template <class F>
   void for_each_run(std::span<const std::uint64_t> hashes, F f) const {
     std::uint32_t previous = kNoSlot;

@@ -37,9 +37,7 @@ class ApproxPrefixIndex {
 
   /// Endpoints under one hash, ascending.
   std::vector<EndpointId> holders(std::uint64_t hash) const;
-  /// Entries in the endpoint's LRU.
   std::size_t lru_size(EndpointId endpoint) const;
-  /// Hashes in the map.
   std::size_t distinct_hashes() const;
 
  private:

@@ -216,10 +216,6 @@ void sha_extend(ChainState& state, bool wide, std::span<const std::uint32_t> tok
 constexpr std::array<std::string_view, 4> kAlgorithmNames = {"cbor-fnv", "xxh64", "sha256-cbor",
                                                              "sha256-cbor-64bit"};
 
-bool is_sha(KeyAlgorithm a) {
-  return a == KeyAlgorithm::kSha256Cbor || a == KeyAlgorithm::kSha256Cbor64;
-}
-
 const BlockExtra kNoExtra;
 
 }  // namespace
@@ -271,14 +267,18 @@ void BlockKeyChain::extend(ChainState& state, std::span<const std::uint32_t> tok
   }
 }
 
+ChainState BlockKeyChain::behind(BlockKey parent) const {
+  ChainState state = root_;
+  if (parent == 0 || parent == root_.key) return state;
+  ROUTESIM_CHECK(algorithm_ != KeyAlgorithm::kSha256Cbor,
+                 "a 64-bit parent cannot continue a chain of 32-byte parents");
+  state.key = parent;
+  return state;
+}
+
 BlockKey BlockKeyChain::extend(BlockKey parent, std::span<const std::uint32_t> tokens,
                                const BlockExtra& extra) const {
-  ChainState state = root_;
-  if (parent != 0 && parent != root_.key) {
-    ROUTESIM_CHECK(algorithm_ != KeyAlgorithm::kSha256Cbor,
-                   "a 64-bit parent cannot continue a chain of 32-byte parents");
-    state.key = parent;
-  }
+  ChainState state = behind(parent);
   extend(state, tokens, extra);
   return state.key;
 }
@@ -346,12 +346,7 @@ void BlockKeyChain::append_keys(std::span<const Lane> lanes) const {
 std::size_t BlockKeyChain::append_keys(BlockKey parent, std::span<const std::uint32_t> tokens,
                                        std::vector<BlockKey>& out,
                                        std::span<const BlockExtra> extras) const {
-  ChainState state = root_;
-  if (parent != 0 && parent != root_.key) {
-    ROUTESIM_CHECK(algorithm_ != KeyAlgorithm::kSha256Cbor,
-                   "a 64-bit parent cannot continue a chain of 32-byte parents");
-    state.key = parent;
-  }
+  ChainState state = behind(parent);
   return append_keys(state, tokens, out, extras);
 }
 

@@ -31,6 +31,8 @@ std::string_view to_string(KeyAlgorithm algorithm);
 /// The inverse of to_string; nothing for any other name.
 std::optional<KeyAlgorithm> parse_key_algorithm(std::string_view name);
 
+inline bool is_sha(KeyAlgorithm a) { return a >= KeyAlgorithm::kSha256Cbor; }
+
 /// How the keys of a precise index are made: the arguments of BlockKeyChain.
 struct BlockKeyScheme {
   /// With a SHA-256 algorithm the index is keyed by the engines' own hashes.
@@ -105,15 +107,16 @@ class BlockKeyChain {
   std::uint64_t model_scope() const { return model_scope_; }
 
  private:
+  /// The state behind the block with this key; 0 = the root.
+  ChainState behind(BlockKey parent) const;
+
   KeyAlgorithm algorithm_;
   std::uint32_t block_size_;
   std::uint64_t model_scope_ = 0;
   ChainState root_;
 };
 
-/// FNV-1a, 64 bit, over raw bytes.
 std::uint64_t fnv1a64(std::string_view bytes);
-/// XXH64 with seed 0 over raw bytes.
 std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed = 0);
 /// The value that index_key() xors into the keys of a model in the SHA-256 eras.
 std::uint64_t sha_model_scope(std::string_view model);
@@ -152,8 +155,7 @@ inline constexpr std::uint32_t kApproxMinBlockTokens = 64;
 std::uint32_t effective_approx_block(std::int64_t chosen);
 
 /// Token variant (from May 2026). `block_size` in tokens is used as given (apply
-/// effective_approx_block first); the short tail block is hashed too; stops after `max_blocks`
-/// (0 = no limit).
+/// effective_approx_block first); the tail is hashed too; stops after `max_blocks` (0 = never).
 std::vector<std::uint64_t> approx_hashes_tokens(std::span<const std::uint32_t> tokens,
                                                 std::string_view model, std::string_view cache_salt,
                                                 std::uint32_t block_size,
@@ -174,7 +176,6 @@ std::vector<std::uint64_t> approx_hashes_bytes(std::string_view text, std::strin
 /// words, the last one zero padded.
 std::vector<std::uint32_t> estimate_tokens(std::string_view text);
 
-/// FNV-1a, 32 bit.
 std::uint32_t fnv1a32(std::string_view bytes);
 
 }  // namespace routesim::policies

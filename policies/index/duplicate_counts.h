@@ -106,8 +106,7 @@ class CountTable {
   std::size_t count_ = 0;
 };
 
-/// The counts of one index, by slot. Single-threaded; every call is O(1) expected, but for
-/// erase_endpoint.
+/// The counts of one index, by slot. Single-threaded; calls are O(1) but for erase_endpoint.
 class DuplicateCounts {
  public:
   /// `enabled` false: the era does not count. `keys`: cap of the index.
@@ -118,7 +117,6 @@ class DuplicateCounts {
   static bool stands_for_count(const KeyRun& run, Row row) {
     return run.mapping == kSelf && (run.flags & kForeign) == 0 && !row_speculative(row);
   }
-  /// Flags of a new slot.
   std::uint32_t initial_flags() const { return orphaned_ ? kMayHaveCounts : 0; }
   /// The slot's key is about to leave.
   void note_freed(std::uint32_t s) {

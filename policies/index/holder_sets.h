@@ -127,7 +127,6 @@ class HolderSets {
     t = {.row = row, .from_and_op = from * 2 + 1, .to_and_flag = to * 2};
     return to;
   }
-  /// The set after removing every row of an endpoint.
   SetId without_endpoint(SetId from, std::uint32_t endpoint) {
     scratch_.clear();
     for (const Row row : rows(from))

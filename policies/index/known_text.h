@@ -37,8 +37,7 @@ class KnownText {
   }
 
   /// How many of a prompt's keys are looked up: those within the known chunks when these cover the
-  /// ratio of the text, otherwise all, and its whole chunks are remembered (unless `dry_run`).
-  /// Thread-safe.
+  /// ratio of the text, else all, and its whole chunks are remembered. Thread-safe.
   std::size_t tokenized(std::span<const BlockKey> keys, const Length& length, bool dry_run) {
     constexpr std::int64_t kBytesPerToken = 4;
     Length text = length;

@@ -50,9 +50,8 @@ class MatchScorer {
       return false;
     });
   }
-  /// Adds `length` blocks to every endpoint that is left.
-  // Adds `length` blocks to every endpoint still alive. The raw score is a sum of doubles in key
-  // order; a product gives the same bits only while everything is a small integer.
+  /// Adds `length` blocks to every endpoint that is left. The raw score is a sum of doubles in key
+  /// order; a product gives the same bits only while everything is a small integer.
   static void credit(std::uint32_t length, MatchScratch& scratch) {
     if (length == 0) return;
     for (const MatchScratch::Alive& a : scratch.alive_) {

@@ -14,7 +14,6 @@
 
 namespace routesim::policies {
 
-/// The precise index of a scheduler, in its single-threaded or its concurrent form.
 class PreciseStore {
  public:
   struct Options {
@@ -48,7 +47,6 @@ class PreciseStore {
     use([&](PrefixIndex& index) { index.match(keys, scratch, dry_run); });
     return scratch.matches();
   }
-  /// Blocks per tier of one prompt's endpoints, in `counts`. See PrefixIndex::tier_counts.
   void tier_counts(std::span<const BlockKey> keys, std::vector<TierCount>& counts) const {
     use([&](const PrefixIndex& index) { index.tier_counts(keys, counts); });
   }

@@ -1,9 +1,6 @@
 // PrefixIndex: the public face. prefix_index_impl.h has the work.
 #include "policies/index/prefix_index.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "policies/index/prefix_index_impl.h"
 
 namespace routesim::policies {
@@ -13,6 +10,9 @@ using Impl = PrefixIndexImpl;
 namespace {
 Row row_of(EndpointId endpoint, TierId tier, std::optional<std::uint32_t> group) {
   return pack_row({.endpoint = endpoint, .tier = tier, .speculative = false, .group = group});
+}
+HolderEntry speculative(EndpointId endpoint) {
+  return {.endpoint = endpoint, .tier = kNoTier, .speculative = true, .group = std::nullopt};
 }
 }  // namespace
 
@@ -126,14 +126,12 @@ std::size_t PrefixIndex::memory_bytes() const {
          lists;
 }
 
-// ---- Speculative entries
-// --------------------------------------------------------------------------
+// ---- Speculative entries -----------------------------------------------------------------------
 
 void SpeculativeEntries::add(PrefixIndex& index, EndpointId endpoint,
                              std::span<const BlockKey> keys, SimTime now) {
   if (keys.empty()) return;
-  const HolderEntry entry{
-      .endpoint = endpoint, .tier = kNoTier, .speculative = true, .group = std::nullopt};
+  const HolderEntry entry = speculative(endpoint);
   index.add({}, keys, std::span(&entry, 1));
   Item& item = queue_.emplace_back();
   item.due = ttl_ < SimTime::max() - now ? now + ttl_ : SimTime::max();
@@ -148,8 +146,7 @@ void SpeculativeEntries::add(PrefixIndex& index, EndpointId endpoint,
 void SpeculativeEntries::expire(PrefixIndex& index, SimTime now) {
   for (; !queue_.empty() && queue_.front().due <= now; queue_.pop_front()) {
     Item& item = queue_.front();
-    const HolderEntry entry{
-        .endpoint = item.endpoint, .tier = kNoTier, .speculative = true, .group = std::nullopt};
+    const HolderEntry entry = speculative(item.endpoint);
     index.evict_request_keys(item.keys, std::span(&entry, 1));
     spare_.push_back(std::move(item.keys));
   }

@@ -97,8 +97,7 @@ class MatchScratch {
 /// The single-threaded index. Endpoints are ids that the caller gives out; an id that is given to
 /// another endpoint inherits its rows, so call remove_endpoint() first. Scheduler::index_holder()
 /// and Balancer::index_holder() say which id an endpoint has in the index of a router. Keys are
-/// hashes already; rows are 64-bit integers; no allocation per key. See prefix_index_impl.h for the
-/// layout.
+/// hashes already; rows are 64-bit integers; no allocation per key. Layout: prefix_index_impl.h.
 class PrefixIndex {
  public:
   explicit PrefixIndex(PrefixIndexOptions options = {});
@@ -112,8 +111,7 @@ class PrefixIndex {
   /// mapping is proportional (1:1, many:1 or 1:many). With equal engine and request keys (pass the
   /// same span) the index needs half the work. `parent` is the engine key of the preceding block or
   /// 0; an unknown parent makes the call a no-op returning false. `tokens_present` false and no
-  /// request keys is a tier update: every engine key that resolves gets the row on its last request
-  /// key.
+  /// request keys is a tier update, see tier_updated().
   bool stored(EndpointId endpoint, TierId tier, std::uint64_t parent,
               std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
               bool tokens_present = true, std::optional<std::uint32_t> group = std::nullopt);

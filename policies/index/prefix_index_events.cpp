@@ -1,5 +1,4 @@
 // PrefixIndex: slots, mappings and events.
-#include <algorithm>
 
 #include "base/check.h"
 #include "policies/index/prefix_index_impl.h"
@@ -71,8 +70,7 @@ void Impl::close_holes() {
   holes_ = 0;
 }
 
-// ---- Mappings
-// -------------------------------------------------------------------------------------
+// ---- Mappings ----------------------------------------------------------------------------------
 
 std::uint32_t Impl::new_mapping() {
   if (free_mappings.empty()) {
@@ -186,8 +184,7 @@ void Impl::drop_mapping_if_empty(std::uint32_t s) {
   drop_mapping(s);
 }
 
-// ---- Events
-// ---------------------------------------------------------------------------------------
+// ---- Events ------------------------------------------------------------------------------------
 
 bool Impl::stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> engine_keys,
                   std::span<const BlockKey> request_keys, bool tokens_present) {

@@ -18,7 +18,6 @@
 #include "policies/index/key_runs.h"
 #include "policies/index/match_scorer.h"
 #include "policies/index/prefix_index.h"
-#include "policies/index/recency.h"
 #include "policies/index/slot_table.h"
 
 namespace routesim::policies {
@@ -243,8 +242,7 @@ class PrefixIndexImpl {
     sets.release(from);
     requests.stamp(run, order);
   }
-  // Makes `row`, which stands for no count, the newest holder of a stretch; false where there is
-  // more to it.
+  // Makes `row`, which stands for no count, the newest holder; false where there is more to it.
   bool add_run(Stretch at, Row row) {
     const SetId from = slots[at.first].set;
     if (from == 0 && requests.room() < at.length) return false;
@@ -253,8 +251,7 @@ class PrefixIndexImpl {
     use_run(slots.cut(at.first, at.length), to);
     return true;
   }
-  // Evicts `row`, which stands for no count, from a stretch that others hold, too; false where
-  // there is more to it.
+  // Evicts such a `row` from a stretch that others hold, too; false where there is more to it.
   bool evict_run(Stretch at, Row row) {
     const SetId from = slots[at.first].set;
     if (from == 0) return false;
@@ -287,7 +284,6 @@ class PrefixIndexImpl {
     free_if_unused(s);
   }
 
-  // Mappings of a slot.
   std::uint32_t new_mapping();
   void map_to(std::uint32_t s, std::span<const BlockKey> keys);
   void map_to_self(std::uint32_t s);
@@ -301,7 +297,6 @@ class PrefixIndexImpl {
   void evict_mapped(std::uint32_t s, Row row);
   void drop_mapping_if_empty(std::uint32_t s);
 
-  // Events.
   void stored_self(Row row, std::span<const std::uint64_t> keys);
   bool store_run(Stretch at, Row row);
   void stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,

@@ -30,7 +30,6 @@ class Sha256 {
   std::uint64_t total_ = 0;
 };
 
-/// The digest of one byte string.
 Sha256Digest sha256(std::span<const std::uint8_t> bytes);
 
 }  // namespace routesim::policies

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/check.h"
 
@@ -22,10 +21,6 @@ std::size_t realigned_bytes(std::span<const BlockExtra> engine, std::size_t coun
   for (const BlockExtra& identifiers : engine)
     for (const std::string& identifier : identifiers) bytes += identifier.size();
   return bytes > 0 && engine.size() < count ? bytes * (count / engine.size() + 1) : bytes;
-}
-
-bool is_sha(KeyAlgorithm a) {
-  return a == KeyAlgorithm::kSha256Cbor || a == KeyAlgorithm::kSha256Cbor64;
 }
 
 bool is_full_attention(std::string_view kind) {

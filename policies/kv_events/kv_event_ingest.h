@@ -51,7 +51,6 @@ class KvEventIngestor {
   /// A whole message: decodes `payload`, applies it; returns the error, empty on success.
   std::string apply_message(EndpointId endpoint, std::string_view topic_model,
                             std::span<const std::uint8_t> payload);
-  /// The endpoint left the pool.
   void remove_endpoint(EndpointId endpoint);
 
   const KvIngestStats& stats() const { return stats_; }

@@ -1,7 +1,6 @@
 #include "policies/kv_events/kv_events.h"
 
 #include <limits>
-#include <utility>
 
 #include "base/check.h"
 #include "policies/kv_events/kv_msgpack.h"
@@ -27,19 +26,18 @@ enum Field : int {
   kWindow = 11,
   kUnknownField = 99,
 };
-constexpr std::array<std::pair<std::string_view, Field>, 11> kFieldNames = {{
-    {"block_hashes", kHashes},
-    {"parent_block_hash", kParent},
-    {"token_ids", kTokens},
-    {"block_size", kBlockSize},
-    {"lora_id", kLoraId},
-    {"medium", kMedium},
-    {"lora_name", kLoraName},
-    {"extra_keys", kExtraKeys},
-    {"group_idx", kGroup},
-    {"kv_cache_spec_kind", kKind},
-    {"kv_cache_spec_sliding_window", kWindow},
-}};
+constexpr std::array<std::string_view, 11> kFieldNames = {  // From kHashes on.
+    "block_hashes",
+    "parent_block_hash",
+    "token_ids",
+    "block_size",
+    "lora_id",
+    "medium",
+    "lora_name",
+    "extra_keys",
+    "group_idx",
+    "kv_cache_spec_kind",
+    "kv_cache_spec_sliding_window"};
 // BlockRemoved has hashes, medium and group at positions 1, 2, 3.
 constexpr std::array<Field, 4> kRemovedPositions = {kUnknownField, kHashes, kMedium, kGroup};
 
@@ -101,10 +99,10 @@ class EventDecoder {
         if (!tag) return unknown_tag(name.text);
         continue;
       }
-      Field f = kUnknownField;
-      for (const auto& [text, named] : kFieldNames)
-        if (text == key.text) f = named;
-      if (!field(f)) return false;
+      const auto name = std::find(kFieldNames.begin(), kFieldNames.end(), key.text);
+      const auto place = static_cast<int>(name - kFieldNames.begin()) + kHashes;
+      if (!field(name == kFieldNames.end() ? kUnknownField : static_cast<Field>(place)))
+        return false;
     }
     if (!tag) return in_.fail("map-encoded event is missing the \"type\" tag");
     return finish(*tag, out);

@@ -117,7 +117,6 @@ class MsgReader {
   }
 
   bool at_end() const { return at_ == bytes_.size(); }
-  std::size_t position() const { return at_; }
   const std::string& error() const { return error_; }
   /// Records an error (the first one wins) and returns false.
   bool fail(std::string message) {

@@ -4,15 +4,9 @@
 // counters.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <deque>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
-#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "policies/plugins/inflight_load.h"
 

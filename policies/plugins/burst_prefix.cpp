@@ -1,6 +1,5 @@
 #include "policies/plugins/burst_prefix.h"
 
-#include <algorithm>
 #include <map>
 
 namespace routesim::policies {

@@ -3,17 +3,9 @@
 // pkg/epp/framework/plugins/requestcontrol/dataproducer/burstprefix.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
-#include "policies/plugins.h"
 
 namespace routesim::policies {
 

@@ -2,15 +2,9 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/contextlengthaware.
 #pragma once
 
-#include <algorithm>
 #include <charconv>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/describe.h"
+#include "base/text.h"
 #include "policies/build_context.h"
 #include "policies/plugins/p2p_source.h"
 
@@ -35,8 +29,7 @@ struct ContextRange {
   std::int64_t min = 0, max = 0;
 };
 inline std::optional<std::int64_t> parse_bound(std::string_view s) {
-  while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
-  while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+  s = trimmed(s, " ");
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
   if (s.empty() || error != std::errc() || end != s.data() + s.size()) return std::nullopt;

@@ -2,15 +2,8 @@
 // llm-d-router pkg/epp/framework/plugins/flowcontrol/saturationdetector.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
-#include "base/describe.h"
-#include "base/units.h"
 #include "policies/build_context.h"
 #include "policies/plugins/inflight_load.h"
 
@@ -27,17 +20,30 @@ struct routesim::EnumNames<routesim::policies::ConcurrencyMode> {
 
 namespace routesim::policies {
 
-struct UtilizationDetectorParameters {
+/// The load that makes an endpoint full.
+struct FullEndpoint {
   std::int64_t queue_depth_threshold = 5;
   double kv_cache_util_threshold = 0.8;
-  Duration metrics_staleness_threshold = Duration::milliseconds(200);
-  double headroom = 0;
+
+  /// The more binding of queue and KV cache, as a share of its threshold.
+  double utilization(const EndpointTable& t, EndpointRow r) const {
+    return std::max(t.waiting()[r] / static_cast<double>(queue_depth_threshold),
+                    t.kv_usage()[r] / kv_cache_util_threshold);
+  }
 };
-inline void describe(Describer& d, UtilizationDetectorParameters& p) {
+inline void describe(Describer& d, FullEndpoint& p) {
   field(d, {"queueDepthThreshold", "Waiting requests that make an endpoint full."},
         p.queue_depth_threshold, IntRange{1});
   field(d, {"kvCacheUtilThreshold", "KV usage that makes an endpoint full."},
         p.kv_cache_util_threshold, RealRange{.min = 0, .max = 1, .min_open = true});
+}
+
+struct UtilizationDetectorParameters : FullEndpoint {
+  Duration metrics_staleness_threshold = Duration::milliseconds(200);
+  double headroom = 0;
+};
+inline void describe(Describer& d, UtilizationDetectorParameters& p) {
+  describe(d, static_cast<FullEndpoint&>(p));
   field(d, {"metricsStalenessThreshold", "Age from which metrics count as missing."},
         p.metrics_staleness_threshold, DurationRange{Duration::nanoseconds(1)});
   field(d, {"headroom", "Filter only: share beyond the thresholds that still passes."}, p.headroom,
@@ -62,23 +68,13 @@ inline void describe(Describer& d, ConcurrencyDetectorParameters& p) {
   field(d, {"inFlightLoadProducerName", "Instance that counts."}, p.in_flight_producer);
 }
 
-struct ProbabilisticAdmitterParameters {
-  std::int64_t queue_depth_threshold = 5;
-  double kv_cache_util_threshold = 0.8;
+struct ProbabilisticAdmitterParameters : FullEndpoint {
   double power = 5, k = 300;
 };
 inline void describe(Describer& d, ProbabilisticAdmitterParameters& p) {
-  field(d, {"queueDepthThreshold", "Waiting requests that make an endpoint full."},
-        p.queue_depth_threshold, IntRange{1});
-  field(d, {"kvCacheUtilThreshold", "KV usage that makes an endpoint full."},
-        p.kv_cache_util_threshold, RealRange{.min = 0, .max = 1, .min_open = true});
+  describe(d, static_cast<FullEndpoint&>(p));
   field(d, {"power", "Refusal probability min(saturation^power * k, 1)."}, p.power, RealRange{0});
   field(d, {"k", "Refusal probability min(saturation^power * k, 1)."}, p.k, RealRange{0});
-}
-
-// The more binding of queue and KV cache, as a share of its threshold.
-inline double utilization(const EndpointTable& t, EndpointRow r, std::int64_t queue, double kv) {
-  return std::max(t.waiting()[r] / static_cast<double>(queue), t.kv_usage()[r] / kv);
 }
 
 /// utilization-detector: mean of max(queue/Q, kv/K); missing or stale metrics count as 1. In old
@@ -101,9 +97,7 @@ class UtilizationDetector final : public SaturationDetector, public Filter {
                  : 1.0;
     double sum = 0;
     for (const EndpointRow r : candidates)
-      sum += fresh(endpoints, r, now) ? utilization(endpoints, r, parameters_.queue_depth_threshold,
-                                                    parameters_.kv_cache_util_threshold)
-                                      : 1.0;
+      sum += fresh(endpoints, r, now) ? parameters_.utilization(endpoints, r) : 1.0;
     return sum / static_cast<double>(candidates.size());
   }
   void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override {
@@ -111,12 +105,9 @@ class UtilizationDetector final : public SaturationDetector, public Filter {
     const double room = 1 + parameters_.headroom;
     const double queue = static_cast<double>(parameters_.queue_depth_threshold) * room;
     const double kv = parameters_.kv_cache_util_threshold * room;
-    std::vector<EndpointRow>& kept = cycle.row_buffer();
-    kept.clear();
-    for (const EndpointRow r : candidates)
-      if (fresh(t, r, cycle.now()) && t.waiting()[r] < queue && t.kv_usage()[r] < kv)
-        kept.push_back(r);
-    if (!kept.empty()) candidates.assign(kept.begin(), kept.end());
+    cycle.keep_where(candidates, true, [&](EndpointRow r) {
+      return fresh(t, r, cycle.now()) && t.waiting()[r] < queue && t.kv_usage()[r] < kv;
+    });
   }
 
  private:
@@ -206,9 +197,7 @@ class ProbabilisticAdmitter final : public Admitter {
   double saturation(const EndpointTable& endpoints, std::span<const EndpointRow> candidates) const {
     if (candidates.empty()) return 1.0;
     double sum = 0;
-    for (const EndpointRow r : candidates)
-      sum += utilization(endpoints, r, parameters_.queue_depth_threshold,
-                         parameters_.kv_cache_util_threshold);
+    for (const EndpointRow r : candidates) sum += parameters_.utilization(endpoints, r);
     return sum / static_cast<double>(candidates.size());
   }
 
@@ -216,8 +205,7 @@ class ProbabilisticAdmitter final : public Admitter {
   ProbabilisticAdmitterParameters parameters_;
 };
 
-/// latency-slo-admitter: refuses when predictions say that no endpoint can meet the SLOs and none
-/// is idle or cold.
+/// latency-slo-admitter: refuses where none is predicted to meet the SLOs and none is idle or cold.
 class LatencySloAdmitter final : public Admitter {
  public:
   LatencySloAdmitter(const NoParameters&, const PluginSpec& spec, BuildContext& context) {
@@ -232,9 +220,9 @@ class LatencySloAdmitter final : public Admitter {
     for (const EndpointRow r : cycle.candidates()) {
       const EndpointTable& t = cycle.endpoints();
       if (t.running()[r] == 0 || t.kv_usage()[r] < kColdUsage) return nullptr;
-      if (r >= cycle.latency().size() || !cycle.latency()[r].present) continue;
-      predicted = true;
-      if (cycle.latency()[r].valid) return nullptr;
+      const LatencyEstimate* estimate = cycle.latency_at(r);
+      predicted = predicted || estimate != nullptr;
+      if (estimate != nullptr && estimate->valid) return nullptr;
     }
     return predicted ? "no endpoint can meet the latency objectives" : nullptr;
   }

@@ -2,13 +2,9 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/{endpointattribute,queuedepth}.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <string>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {
@@ -55,6 +51,16 @@ inline void describe(Describer& d, AttributeScorerParameters& p) {
 /// The attribute of a row, NaN where missing.
 inline double attribute_at(std::span<const double> column, EndpointRow row) {
   return row < column.size() ? column[row] : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The attribute of each candidate. Valid until the next use of the cycle's value buffer.
+inline std::span<const double> attribute_values(Cycle& cycle, std::string_view key,
+                                                std::span<const EndpointRow> candidates) {
+  const std::span<const double> column = cycle.endpoints().attribute(key);
+  std::vector<double>& values = cycle.value_buffer();
+  values.clear();
+  for (const EndpointRow r : candidates) values.push_back(attribute_at(column, r));
+  return values;
 }
 
 /// Linear between the bounds (of the candidates that have the value, unless fixed). Values outside
@@ -107,12 +113,8 @@ class EndpointAttributeScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    const std::span<const double> column = cycle.endpoints().attribute(key_);
-    std::vector<double>& values = cycle.value_buffer();
-    values.resize(candidates.size());
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      values[i] = attribute_at(column, candidates[i]);
-    attribute_scores(values, lower_is_better_, fixed_, 0, scores);
+    attribute_scores(attribute_values(cycle, key_, candidates), lower_is_better_, fixed_, 0,
+                     scores);
   }
 
  private:
@@ -139,12 +141,8 @@ class MulticlusterQueueScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    const std::span<const double> column = cycle.endpoints().attribute(kPoolQueueAttribute);
-    std::vector<double>& values = cycle.value_buffer();
-    values.resize(candidates.size());
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      values[i] = attribute_at(column, candidates[i]);
-    attribute_scores(values, true, std::nullopt, kUnscored, scores);
+    attribute_scores(attribute_values(cycle, kPoolQueueAttribute, candidates), true, std::nullopt,
+                     kUnscored, scores);
   }
 };
 
@@ -156,11 +154,9 @@ class MulticlusterKvScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    const std::span<const double> column = cycle.endpoints().attribute(kPoolKvAttribute);
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      const double usage = attribute_at(column, candidates[i]);
-      scores[i] = std::isnan(usage) ? kUnscored : 1 - usage;
-    }
+    const auto usage = attribute_values(cycle, kPoolKvAttribute, candidates);
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      scores[i] = std::isnan(usage[i]) ? kUnscored : 1 - usage[i];
   }
 };
 

@@ -1,14 +1,8 @@
 // Filters by label and role. llm-d-router pkg/epp/framework/plugins/scheduling/filter/bylabel.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstring>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {

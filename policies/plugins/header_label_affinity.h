@@ -2,9 +2,6 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer.
 #pragma once
 
-#include <string>
-
-#include "base/describe.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {

@@ -2,17 +2,10 @@
 // immediate. llm-d-router pkg/epp/framework/plugins/requestcontrol/dataproducer/inflightload.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
-#include "policies/plugins.h"
 
 namespace routesim::policies {
 

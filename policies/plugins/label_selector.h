@@ -1,18 +1,10 @@
 // label-selector-filter: Kubernetes label selectors (apimachinery meta/v1 LabelSelector).
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "base/describe.h"
-#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
 #include "policies/build_context.h"
-#include "policies/parameters.h"
 
 namespace routesim::policies {
 

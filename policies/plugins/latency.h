@@ -2,13 +2,8 @@
 // KV usage, queue and prefix. llm-d-router pkg/epp/framework/plugins/scheduling/scorer/latency.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {
@@ -155,14 +150,13 @@ class LatencyScorer final : public Scorer {
       LatencyScoreInput& e = inputs[i];
       e.kv_usage = cycle.endpoints().kv_usage()[r];
       e.queue = cycle.endpoints().waiting()[r];
-      if (m.written && m.total_blocks > 0)
-        e.prefix_ratio = static_cast<double>(m.match[r]) / static_cast<double>(m.total_blocks);
-      if (r >= cycle.latency().size() || !cycle.latency()[r].present) continue;
-      const LatencyEstimate& estimate = cycle.latency()[r];
+      e.prefix_ratio = m.share(r);
+      const LatencyEstimate* estimate = cycle.latency_at(r);
+      if (estimate == nullptr) continue;
       e.predicted = true;
-      e.ttft_headroom_ms = estimate.ttft_headroom_ms;
-      e.tpot_headroom_ms = estimate.tpot_headroom_ms;
-      e.dispatched = estimate.dispatched;
+      e.ttft_headroom_ms = estimate->ttft_headroom_ms;
+      e.tpot_headroom_ms = estimate->tpot_headroom_ms;
+      e.dispatched = estimate->dispatched;
     }
     latency_scores(inputs, weights_, scores);
   }

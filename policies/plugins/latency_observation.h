@@ -3,15 +3,9 @@
 // merged), pkg/epp/framework/plugins/scheduling/scorer/latencyobservation.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
 #include "policies/plugins/inflight_load.h"
 #include "policies/plugins/ttft_observer.h"

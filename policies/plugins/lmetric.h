@@ -2,12 +2,9 @@
 // commits 184ee18 and 1fee9c8 (unmerged; a guide overlay uses it).
 #pragma once
 
-#include <algorithm>
-#include <span>
-#include <string>
-#include <vector>
+#include <limits>
 
-#include "base/describe.h"
+#include "policies/plugins/endpoint_attribute.h"
 #include "policies/plugins/inflight_load.h"
 
 namespace routesim::policies {
@@ -28,24 +25,6 @@ inline double lmetric_cost(std::int64_t match, std::int64_t total, std::int64_t 
   return static_cast<double>(uncached) * static_cast<double>(requests + 1);
 }
 
-/// Inverse min-max over the costs that are there; negative cost = no info, scores 0.
-inline void lmetric_scores(std::span<const double> costs, std::span<double> scores) {
-  double lowest = 0, highest = 0;
-  bool any = false;
-  for (const double c : costs) {
-    if (c < 0) continue;
-    lowest = any ? std::min(lowest, c) : c;
-    highest = any ? std::max(highest, c) : c;
-    any = true;
-  }
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    if (costs[i] < 0)
-      scores[i] = 0;
-    else
-      scores[i] = highest == lowest ? 1.0 : (highest - costs[i]) / (highest - lowest);
-  }
-}
-
 class LMetricScorer final : public Scorer {
  public:
   LMetricScorer(const LMetricParameters& p, const PluginSpec& spec, BuildContext& context)
@@ -60,9 +39,9 @@ class LMetricScorer final : public Scorer {
       const EndpointRow r = candidates[i];
       costs[i] = m.written && m.total_blocks > 0
                      ? lmetric_cost(m.match[r], m.total_blocks, m.block_size, load_->requests(r))
-                     : -1;
+                     : std::numeric_limits<double>::quiet_NaN();
     }
-    lmetric_scores(costs, scores);
+    attribute_scores(costs, true, std::nullopt, 0, scores);
   }
 
  private:

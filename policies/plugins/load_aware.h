@@ -2,10 +2,6 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/loadaware.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
-#include "base/describe.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {

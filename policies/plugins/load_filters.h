@@ -2,16 +2,10 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/filter.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "base/describe.h"
+#include "base/text.h"
 #include "policies/build_context.h"
 #include "policies/plugins/endpoint_attribute.h"
 #include "policies/plugins/inflight_load.h"
@@ -167,14 +161,10 @@ class UtilizationFilter final : public Filter {
       }
       return 0.0;
     };
-    std::vector<EndpointRow>& kept = cycle.row_buffer();
-    kept.clear();
-    for (const EndpointRow r : candidates)
-      if (std::all_of(conditions_.begin(), conditions_.end(),
-                      [&](const Condition& c) { return value(c.metric, r) <= c.max_value; }))
-        kept.push_back(r);
-    if (kept.empty() && fallback_on_empty_) return;
-    candidates.assign(kept.begin(), kept.end());
+    cycle.keep_where(candidates, fallback_on_empty_, [&](EndpointRow r) {
+      return std::all_of(conditions_.begin(), conditions_.end(),
+                         [&](const Condition& c) { return value(c.metric, r) <= c.max_value; });
+    });
   }
 
  private:
@@ -207,8 +197,7 @@ inline void describe_applied(Describer& d, PrefixAffinityParameters p, Era era) 
 }
 
 /// prefix-cache-affinity-filter: keeps the endpoints that hold most of the prompt, unless that
-/// costs too much TTFT or (2026-05) the best of them has too many more tokens in flight than the
-/// best of the others.
+/// costs too much TTFT or (2026-05) too many tokens in flight, the best of both sides compared.
 class PrefixCacheAffinityFilter final : public Filter {
  public:
   PrefixCacheAffinityFilter(const PrefixAffinityParameters& p, const PluginSpec& spec,
@@ -239,11 +228,6 @@ class PrefixCacheAffinityFilter final : public Filter {
         cycle.exploration_random().uniform() < exploration_probability_)
       return;
     const PrefixMatches& m = cycle.prefix(prefix_slot_);
-    const auto sticky = [&](EndpointRow r) {
-      if (!m.written || m.total_blocks <= 0) return false;
-      const double share = static_cast<double>(m.match[r]) / static_cast<double>(m.total_blocks);
-      return share >= parameters_.affinity_threshold;
-    };
     std::vector<EndpointRow>& kept = cycle.row_buffer();
     kept.clear();
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -251,7 +235,7 @@ class PrefixCacheAffinityFilter final : public Filter {
     double sticky_tokens = kInfinity, other_tokens = kInfinity;
     const bool counts_tokens = parameters_.max_tokens_in_flight_penalty > 0;
     for (const EndpointRow r : candidates) {
-      const bool holds = sticky(r);
+      const bool holds = m.share(r) >= parameters_.affinity_threshold;
       double& fastest = holds ? sticky_ttft : other_ttft;
       fastest = std::min(fastest, ttft_ms(cycle, r));
       double& idlest = holds ? sticky_tokens : other_tokens;
@@ -273,8 +257,8 @@ class PrefixCacheAffinityFilter final : public Filter {
   double ttft_ms(const Cycle& cycle, EndpointRow row) const {
     if (from_throughput_)
       return static_cast<double>(load_->tokens(row)) / parameters_.peak_prefill_throughput * 1000;
-    const bool known = row < cycle.latency().size() && cycle.latency()[row].present;
-    return known ? cycle.latency()[row].ttft_ms : std::numeric_limits<double>::infinity();
+    const LatencyEstimate* estimate = cycle.latency_at(row);
+    return estimate != nullptr ? estimate->ttft_ms : std::numeric_limits<double>::infinity();
   }
   /// The default limit of the TTFT penalty, and the source of TTFT.
   void choose_ttft_source(const PluginSpec& spec, BuildContext& context) {
@@ -313,13 +297,11 @@ class SloHeadroomTierFilter final : public Filter {
   }
   void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override {
     if (candidates.size() <= 1) return;
-    const auto estimate = [&](EndpointRow r) -> const LatencyEstimate* {
-      const bool known = r < cycle.latency().size() && cycle.latency()[r].present;
-      return known ? &cycle.latency()[r] : nullptr;
-    };
-    if (std::none_of(candidates.begin(), candidates.end(), estimate)) return;
+    if (std::none_of(candidates.begin(), candidates.end(),
+                     [&](EndpointRow r) { return cycle.latency_at(r) != nullptr; }))
+      return;
     const auto positive = [&](EndpointRow r) {
-      const LatencyEstimate* e = estimate(r);
+      const LatencyEstimate* e = cycle.latency_at(r);
       return e != nullptr && e->ttft_headroom_ms >= 0 && e->tpot_headroom_ms >= 0;
     };
     const auto count = std::count_if(candidates.begin(), candidates.end(), positive);
@@ -357,12 +339,8 @@ class EndpointAttributeFilter final : public Filter {
   }
   void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override {
     const std::span<const double> column = cycle.endpoints().attribute(key_);
-    std::vector<EndpointRow>& kept = cycle.row_buffer();
-    kept.clear();
-    for (const EndpointRow r : candidates)
-      if (holds(attribute_at(column, r))) kept.push_back(r);
-    if (kept.empty() && fallback_on_empty_) return;
-    candidates.assign(kept.begin(), kept.end());
+    cycle.keep_where(candidates, fallback_on_empty_,
+                     [&](EndpointRow r) { return holds(attribute_at(column, r)); });
   }
 
  private:
@@ -431,9 +409,7 @@ class HeaderTestingFilter final : public Filter {
       const EndpointInfo& info = cycle.endpoints().info(r);
       for (std::string_view rest = *header; !rest.empty();) {
         const std::size_t comma = rest.find(',');
-        std::string_view item = rest.substr(0, comma);
-        while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-        while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
+        const std::string_view item = trimmed(rest.substr(0, comma), " ");
         if (item == info.address || item == info.host_port()) return false;
         rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
       }

@@ -2,9 +2,6 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/loraaffinity.
 #pragma once
 
-#include <algorithm>
-#include <string_view>
-
 #include "policies/build_context.h"
 
 namespace routesim::policies {

@@ -3,14 +3,8 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/nohitlru.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
@@ -123,9 +117,7 @@ class NoHitLruScorer final : public Scorer {
   void on_routed(const RequestView&, const Decision& decision, const EndpointTable&,
                  SimTime) override {
     if (decision.note(index(), kColdNote, 0) == 0) return;
-    const CachedTargets targets = cached_targets(decision);
-    if (targets.primary) order_.touch(*targets.primary);
-    if (targets.prefill) order_.touch(*targets.prefill);
+    for_each_cached_target(decision, [this](EndpointRow row) { order_.touch(row); });
   }
   void on_endpoint_removed(EndpointRow row, SimTime) override { order_.erase(row); }
   const ColdRequestOrder& order() const { return order_; }

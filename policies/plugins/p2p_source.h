@@ -4,19 +4,9 @@
 // releases. The router compares no times: minCachedTokenDelta is the only gate.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "policies/build_context.h"
-#include "policies/index/block_keys.h"
-#include "policies/plugins.h"
 
 namespace routesim::policies {
 
@@ -93,9 +83,7 @@ class PullSourceProducer final : public Producer {
     if (rule_ >= PullSourceRule::kCpuBand && context.plugins().precise)
       context.plugins().precise->count_tiers();
     const std::string prefill = p.prefill_profile.empty() ? "prefill" : p.prefill_profile;
-    const auto& profiles = context.config().profiles;
-    for (std::size_t i = 0; i < profiles.size(); ++i)
-      if (profiles[i].name == prefill) prefill_profile_ = i;
+    prefill_profile_ = context.config().profile(prefill);
   }
   Facts facts() const override { return Facts::kReusableTokens; }
   /// Tokens that a pull saves the computing endpoint, at least 1; 0 = unknown.

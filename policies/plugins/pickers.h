@@ -2,12 +2,9 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/picker.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <numeric>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
 #include "policies/row_math.h"
 
@@ -44,7 +41,7 @@ inline void pick_uniform(Cycle& cycle, std::span<const EndpointRow> candidates, 
 /// targets the only one, uniformly at random.
 class PickerBase : public Picker {
  public:
-  PickerBase(const PickerParameters& p, BuildContext& context)
+  PickerBase(const PickerParameters& p, const PluginSpec&, BuildContext& context)
       : count_(p.max_num_of_endpoints > 0 ? static_cast<std::size_t>(p.max_num_of_endpoints) : 1),
         one_of_the_best_(context.distribution() == Distribution::kHeimdall) {}
 
@@ -54,6 +51,17 @@ class PickerBase : public Picker {
     picked.front() = picked[cycle.picker_random().below(picked.size())];
     picked.resize(1);
   }
+  static std::vector<std::uint32_t>& places(Cycle& cycle, std::size_t n) {
+    cycle.count_buffer().resize(n);
+    std::iota(cycle.count_buffer().begin(), cycle.count_buffer().end(), 0U);
+    return cycle.count_buffer();
+  }
+  void take_first(Cycle& cycle, std::span<const EndpointRow> candidates,
+                  std::span<const std::uint32_t> order, std::vector<EndpointRow>& picked) const {
+    for (const std::uint32_t i : order.first(std::min(count_, order.size())))
+      picked.push_back(candidates[i]);
+    finish(cycle, picked);
+  }
   std::size_t count_;
   bool one_of_the_best_;
 };
@@ -61,8 +69,7 @@ class PickerBase : public Picker {
 /// The best totals; ties, compared exactly, are uniformly random. NaN ranks below everything.
 class MaxScorePicker final : public PickerBase {
  public:
-  MaxScorePicker(const PickerParameters& p, const PluginSpec&, BuildContext& c)
-      : PickerBase(p, c) {}
+  using PickerBase::PickerBase;
   void pick(Cycle& cycle, std::span<const EndpointRow> candidates, std::span<const double> totals,
             std::vector<EndpointRow>& picked) const override {
     if (count_ == 1) {
@@ -74,25 +81,21 @@ class MaxScorePicker final : public PickerBase {
       picked.push_back(candidates[position_of(totals, best, skip)]);
       return;
     }
-    std::vector<std::uint32_t>& order = cycle.count_buffer();
-    order.resize(candidates.size());
-    std::iota(order.begin(), order.end(), 0U);
+    std::vector<std::uint32_t>& order = places(cycle, candidates.size());
     cycle.picker_random().shuffle(order.begin(), order.end());
     std::stable_sort(order.begin(), order.end(), [&totals](std::uint32_t a, std::uint32_t b) {
       if (std::isnan(totals[a]) || std::isnan(totals[b]))
         return !std::isnan(totals[a]) && std::isnan(totals[b]);
       return totals[a] > totals[b];
     });
-    for (std::size_t i = 0; i < std::min(count_, order.size()); ++i)
-      picked.push_back(candidates[order[i]]);
-    finish(cycle, picked);
+    take_first(cycle, candidates, order, picked);
   }
 };
 
 /// Uniform, scores ignored.
 class RandomPicker final : public PickerBase {
  public:
-  RandomPicker(const PickerParameters& p, const PluginSpec&, BuildContext& c) : PickerBase(p, c) {}
+  using PickerBase::PickerBase;
   void pick(Cycle& cycle, std::span<const EndpointRow> candidates, std::span<const double>,
             std::vector<EndpointRow>& picked) const override {
     pick_uniform(cycle, candidates, count_, picked);
@@ -103,8 +106,7 @@ class RandomPicker final : public PickerBase {
 /// The first target is chosen with probability score / sum; uniform when no score is positive.
 class WeightedRandomPicker final : public PickerBase {
  public:
-  WeightedRandomPicker(const PickerParameters& p, const PluginSpec&, BuildContext& c)
-      : PickerBase(p, c) {}
+  using PickerBase::PickerBase;
   void pick(Cycle& cycle, std::span<const EndpointRow> candidates, std::span<const double> totals,
             std::vector<EndpointRow>& picked) const override {
     if (std::none_of(totals.begin(), totals.end(), [](double t) { return t > 0; })) {
@@ -115,14 +117,10 @@ class WeightedRandomPicker final : public PickerBase {
     keys.resize(totals.size());
     for (std::size_t i = 0; i < totals.size(); ++i)
       keys[i] = weighted_random_key(cycle.picker_random().uniform(), totals[i]);
-    std::vector<std::uint32_t>& order = cycle.count_buffer();
-    order.resize(candidates.size());
-    std::iota(order.begin(), order.end(), 0U);
+    std::vector<std::uint32_t>& order = places(cycle, candidates.size());
     std::stable_sort(order.begin(), order.end(),
                      [&keys](std::uint32_t a, std::uint32_t b) { return keys[a] > keys[b]; });
-    for (std::size_t i = 0; i < std::min(count_, order.size()); ++i)
-      picked.push_back(candidates[order[i]]);
-    finish(cycle, picked);
+    take_first(cycle, candidates, order, picked);
   }
 };
 

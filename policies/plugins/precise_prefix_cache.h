@@ -3,9 +3,6 @@
 // pkg/plugins/scorer/precise_prefix_cache.go (to May 2026), llm-d-router preciseprefixcache.
 #pragma once
 
-#include <algorithm>
-#include <optional>
-
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
@@ -46,7 +43,7 @@ class PrecisePrefixScorer final : public Scorer, public Producer {
 
   PreciseNormalization normalization_;
   bool prepares_;
-  std::optional<PrecisePrefix> core_;
+  std::optional<PrecisePrefixProducer> core_;
   std::size_t slot_ = 0;
 };
 

@@ -1,15 +1,7 @@
 // Parameters of the precise prefix plugins: block keys, index, tokenizers and KV events.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "policies/endpoint_picker_config.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
 

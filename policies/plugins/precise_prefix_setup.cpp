@@ -1,7 +1,5 @@
 // How the parameters of the precise prefix plugins become an index.
 #include <limits>
-#include <span>
-#include <utility>
 
 #include "base/scalar_parse.h"
 #include "policies/plugins/precise_prefix_parameters.h"
@@ -116,8 +114,9 @@ InMemoryIndexParameters memory_of(const BlockIndexParameters& b) {
 
 }  // namespace
 
-PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec& spec,
-                             BuildContext& context, bool is_wrapper)
+PrecisePrefixProducer::PrecisePrefixProducer(const PrecisePrefixParameters& p,
+                                             const PluginSpec& spec, BuildContext& context,
+                                             bool is_wrapper)
     : traits_(context.traits()),
       slot_(context.prefix_slot(spec.name)),
       by_address_(indexes_by_address(context.era(), context.distribution())) {
@@ -133,7 +132,7 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
                   "must be vllm or sglang (got '" + p.kv_events.engine_type + "')");
   if (p.speculative_indexing && !traits_.precise.speculative_indexing)
     context.error(spec, "speculativeIndexing",
-                  "does not exist in era " + std::string(name(context.era())));
+                  "does not exist in era " + std::string(policies::name(context.era())));
   TierRegistry tiers;
   PreciseStore::Options options;
   options.scheme = key_scheme(p, spec, context);

@@ -3,19 +3,11 @@
 // pkg/epp/framework/plugins/requestcontrol/dataproducer/predictedlatency, commit ebab687.
 #pragma once
 
-#include <algorithm>
 #include <bit>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
-#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "policies/build_context.h"
-#include "policies/latency_predictor.h"
 #include "policies/plugins/inflight_load.h"
 
 namespace routesim::policies {
@@ -209,9 +201,7 @@ class PredictedLatencyProducer final : public Producer {
     LatencyFeatures f = seen(cycle.request(), cycle.endpoints(), row);
     f.requests_in_flight = load_->requests(row);
     f.tokens_in_flight = load_->tokens(row);
-    const PrefixMatches& m = cycle.prefix(prefix_slot_);
-    if (m.written && m.total_blocks > 0)
-      f.prefix_share = static_cast<double>(m.match[row]) / static_cast<double>(m.total_blocks);
+    f.prefix_share = cycle.prefix(prefix_slot_).share(row);
     return f;
   }
   LatencyFeatures noted(const RequestView& request, const Decision& decision,

@@ -3,10 +3,6 @@
 // existed (up to April 2026) the same type owned the approximate index and scored the plain ratio.
 #pragma once
 
-#include <algorithm>
-#include <string>
-
-#include "base/describe.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
@@ -61,32 +57,26 @@ class PrefixCacheScorer final : public Scorer {
 };
 
 /// The type as it was up to April 2026: index, hooks and score in one plugin.
-class OwningPrefixCacheScorer final : public Scorer, public Producer {
+class OwningPrefixCacheScorer final : public ApproxPrefixProducer, public Scorer {
  public:
   OwningPrefixCacheScorer(const ApproxPrefixParameters& p, const PluginSpec& spec,
                           BuildContext& context)
-      : prepares_(context.traits().precise.lookup_candidates_only), core_(p, spec, context) {}
+      : ApproxPrefixProducer(p, spec, context),
+        prepares_(context.traits().precise.lookup_candidates_only) {}
   void produce(Cycle& cycle) const override {
-    if (prepares_) core_.produce(cycle);
+    if (prepares_) ApproxPrefixProducer::produce(cycle);
   }
-  Facts facts() const override { return Facts::kPrefixMatches; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    core_.produce(cycle);
-    const PrefixMatches& m = cycle.prefix(core_.slot());
+    ApproxPrefixProducer::produce(cycle);
+    const PrefixMatches& m = cycle.prefix(slot());
     score_holders(m, candidates, scores, [&](EndpointRow r) {
       return prefix_cache_score(m.match[r], m.total_blocks, m.block_size, 0, 1);
     });
   }
-  void on_routed(const RequestView& request, const Decision& decision,
-                 const EndpointTable& endpoints, SimTime) override {
-    core_.on_routed(request, decision, endpoints);
-  }
-  void on_endpoint_removed(EndpointRow row, SimTime) override { core_.on_endpoint_removed(row); }
 
  private:
   bool prepares_;
-  ApproxPrefix core_;
 };
 
 }  // namespace routesim::policies

@@ -1,23 +1,11 @@
 // The two producers of prefix match info: precise (from KV events) and approximate (from the
-// router's own decisions). Each is a core that a producer plugin or, in older eras, a scorer owns.
+// router's own decisions). In older eras a scorer is, or owns, one.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
-#include "policies/index/approx_prefix_index.h"
 #include "policies/index/known_text.h"
-#include "policies/index/precise_store.h"
-#include "policies/plugins.h"
 
 namespace routesim::policies {
 
@@ -51,30 +39,27 @@ inline void describe(Describer& d, ApproxPrefixParameters& p) {
         p.hash_source);
 }
 
-/// The endpoints whose caches a routed request will fill: the primary target and the first target
-/// of the profile named "prefill".
-struct CachedTargets {
-  std::optional<EndpointRow> primary, prefill;
-};
 inline constexpr std::int64_t kCharactersPerToken = 4;
 
-inline CachedTargets cached_targets(const Decision& decision) {
-  CachedTargets t;
-  if (decision.primary.valid()) t.primary = decision.primary.value();
+/// Calls `f` with the rows whose caches a routed request will fill: the primary target and the
+/// first target of the profile named "prefill".
+template <class F>
+void for_each_cached_target(const Decision& decision, F f) {
+  if (decision.primary.valid()) f(decision.primary.value());
   if (decision.prefill_profile >= 0)
-    t.prefill =
-        decision.profiles[static_cast<std::size_t>(decision.prefill_profile)].targets.front();
-  return t;
+    f(decision.profiles[static_cast<std::size_t>(decision.prefill_profile)].targets.front());
 }
 
-/// Reads the index into the Cycle and feeds it speculative entries.
-class PrecisePrefix {
+/// precise-prefix-cache-producer, and a part of the scorer that owns an index: reads the index into
+/// the Cycle and feeds it speculative entries.
+class PrecisePrefixProducer final : public Producer {
  public:
   /// Creates the scheduler's store, or shares the existing one if it is configured alike.
-  PrecisePrefix(const PrecisePrefixParameters& parameters, const PluginSpec& spec,
-                BuildContext& context, bool is_wrapper);
+  PrecisePrefixProducer(const PrecisePrefixParameters& parameters, const PluginSpec& spec,
+                        BuildContext& context, bool is_wrapper = false);
   std::size_t slot() const { return slot_; }
-  void produce(Cycle& cycle) const {
+  Facts facts() const override { return Facts::kPrefixMatches; }
+  void produce(Cycle& cycle) const override {
     PrefixMatches& m = cycle.prefix(slot_);
     if (m.computed) return;
     m.computed = true;
@@ -106,14 +91,12 @@ class PrecisePrefix {
     if (traits_.precise.normalization == PreciseNormalization::kMinMax) find_extremes(m);
   }
   void on_routed(const RequestView& request, const Decision& decision,
-                 const EndpointTable& endpoints, SimTime now) {
+                 const EndpointTable& endpoints, SimTime now) override {
     if (store_ == nullptr || !store_->options().speculative || request.block_keys.empty()) return;
-    const CachedTargets targets = cached_targets(decision);
-    for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
-      if (!row) continue;
-      const std::uint32_t holder = by_address_ ? endpoints.address_group(*row) : *row;
+    for_each_cached_target(decision, [&](EndpointRow row) {
+      const std::uint32_t holder = by_address_ ? endpoints.address_group(row) : row;
       store_->add_speculative(holder, request.block_keys, now);
-    }
+    });
   }
 
  private:
@@ -187,27 +170,11 @@ class PrecisePrefix {
   std::unique_ptr<KnownText> known_text_;  ///< Only where prefixStoreConfig is given.
 };
 
-/// Type precise-prefix-cache-producer.
-class PrecisePrefixProducer final : public Producer {
+/// approx-prefix-cache-producer: the approximate index with its settings.
+class ApproxPrefixProducer : public Producer {
  public:
-  PrecisePrefixProducer(const PrecisePrefixParameters& p, const PluginSpec& spec,
-                        BuildContext& context)
-      : core_(p, spec, context, false) {}
-  void produce(Cycle& cycle) const override { core_.produce(cycle); }
-  Facts facts() const override { return Facts::kPrefixMatches; }
-  void on_routed(const RequestView& request, const Decision& decision,
-                 const EndpointTable& endpoints, SimTime now) override {
-    core_.on_routed(request, decision, endpoints, now);
-  }
-
- private:
-  PrecisePrefix core_;
-};
-
-/// The approximate index with its settings.
-class ApproxPrefix {
- public:
-  ApproxPrefix(const ApproxPrefixParameters& p, const PluginSpec& spec, BuildContext& context)
+  ApproxPrefixProducer(const ApproxPrefixParameters& p, const PluginSpec& spec,
+                       BuildContext& context)
       : slot_(context.prefix_slot(spec.name)),
         index_(static_cast<std::size_t>(std::max<std::int64_t>(1, p.lru_capacity))) {
     settings_.hashing = context.traits().approx_hashing;
@@ -239,8 +206,8 @@ class ApproxPrefix {
     shared.slots.push_back(slot_);
   }
   std::size_t slot() const { return slot_; }
-
-  void produce(Cycle& cycle) const {
+  Facts facts() const override { return Facts::kPrefixMatches; }
+  void produce(Cycle& cycle) const override {
     PrefixMatches& m = cycle.prefix(slot_);
     if (m.computed) return;
     m.computed = m.written = true;
@@ -270,19 +237,19 @@ class ApproxPrefix {
     }
   }
   void on_routed(const RequestView& request, const Decision& decision,
-                 const EndpointTable& endpoints) {
+                 const EndpointTable& endpoints, SimTime) override {
     if (request.approx_hashes.empty()) return;
     std::vector<std::uint64_t> buffer;
     const auto hashes = own_hashes(
         request, settings_.scheme(reported_block_size(endpoints.candidates(), endpoints)), buffer);
-    const CachedTargets targets = cached_targets(decision);
-    for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
-      if (!row) continue;
-      const std::int64_t reported = settings_.auto_tune ? endpoints.info(*row).num_gpu_blocks : 0;
-      index_.add(EndpointId(*row), hashes, static_cast<std::size_t>(reported));
-    }
+    for_each_cached_target(decision, [&](EndpointRow row) {
+      const std::int64_t reported = settings_.auto_tune ? endpoints.info(row).num_gpu_blocks : 0;
+      index_.add(EndpointId(row), hashes, static_cast<std::size_t>(reported));
+    });
   }
-  void on_endpoint_removed(EndpointRow row) { index_.remove_endpoint(EndpointId(row)); }
+  void on_endpoint_removed(EndpointRow row, SimTime) override {
+    index_.remove_endpoint(EndpointId(row));
+  }
 
  private:
   static std::int64_t reported_block_size(std::span<const EndpointRow> candidates,
@@ -307,25 +274,6 @@ class ApproxPrefix {
   ApproxSettings settings_;
   std::size_t slot_;
   ApproxPrefixIndex index_;
-};
-
-/// Type approx-prefix-cache-producer.
-class ApproxPrefixProducer final : public Producer {
- public:
-  ApproxPrefixProducer(const ApproxPrefixParameters& p, const PluginSpec& spec,
-                       BuildContext& context)
-      : core_(p, spec, context) {}
-  void produce(Cycle& cycle) const override { core_.produce(cycle); }
-  Facts facts() const override { return Facts::kPrefixMatches; }
-  void on_routed(const RequestView& request, const Decision& decision,
-                 const EndpointTable& endpoints, SimTime) override {
-    core_.on_routed(request, decision, endpoints);
-  }
-  void on_endpoint_removed(EndpointRow row, SimTime) override { core_.on_endpoint_removed(row); }
-  ApproxPrefix& core() { return core_; }
-
- private:
-  ApproxPrefix core_;
 };
 
 /// Scores candidates by what they hold of the prompt: `score_of(row)`, which must be 0 for a row

@@ -2,14 +2,6 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/profilehandler.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "base/describe.h"
 #include "base/text.h"
 #include "policies/build_context.h"
 
@@ -148,8 +140,7 @@ inline void set_header(Decision& decision, std::string_view name, std::string va
   if (!value.empty()) decision.headers.emplace_back(name, std::move(value));
 }
 
-/// Tells the side-car of the decode endpoint where to prefill. Without the header it prefills on
-/// the decode endpoint.
+/// Tells the decode endpoint's side-car where to prefill; without the header it does so itself.
 inline void name_prefill(Cycle& cycle, Decision& decision, const ProfileResult* prefill) {
   const bool found = prefill != nullptr && prefill->has_target();
   decision.prefill = found ? EndpointId(prefill->targets.front()) : EndpointId();
@@ -229,10 +220,7 @@ class HeaderProfileHandler final : public ProfileHandler {
     context.needs().headers = true;
     if (header_.empty()) header_ = HeaderProfileParameters{}.header_name;
     if (default_profile_.empty()) default_profile_ = HeaderProfileParameters{}.default_profile;
-    const auto& profiles = context.config().profiles;
-    if (profiles.size() > 1 &&
-        std::none_of(profiles.begin(), profiles.end(),
-                     [this](const ProfileSpec& s) { return s.name == default_profile_; }))
+    if (context.config().profiles.size() > 1 && !context.config().profile(default_profile_))
       context.error(spec, "defaultProfile",
                     "references undefined profile '" + default_profile_ + "'");
   }
@@ -336,14 +324,10 @@ class PdProfileHandler final : public ProfileHandler {
       : parameters_(p),
         threshold_era_(context.traits().pd_threshold),
         names_prefill_(context.distribution() == Distribution::kHeimdall) {
-    const auto& profiles = context.config().profiles;
-    for (const auto& [key, wanted] : {std::pair("decodeProfile", p.decode_profile),
-                                      std::pair("prefillProfile", p.prefill_profile)}) {
-      const std::string& profile = wanted;
-      if (std::none_of(profiles.begin(), profiles.end(),
-                       [&profile](const ProfileSpec& s) { return s.name == profile; }))
+    for (const auto& [key, profile] : {std::pair("decodeProfile", p.decode_profile),
+                                       std::pair("prefillProfile", p.prefill_profile)})
+      if (!context.config().profile(profile))
         context.error(spec, key, "references undefined profile '" + profile + "'");
-    }
     if (threshold_era_) {
       if (p.decider)
         context.error(spec, "deciderPluginName",
@@ -517,20 +501,16 @@ class DisaggProfileHandler final : public ProfileHandler {
 /// encode endpoints in request headers, for the side-car of the decode endpoint.
 class DisaggHeadersHandler final : public Plugin {
  public:
-  DisaggHeadersHandler(const DisaggHeadersParameters& p, const PluginSpec&, BuildContext& context) {
-    const auto& profiles = context.config().profiles;
-    for (std::size_t i = 0; i < profiles.size(); ++i) {
-      if (profiles[i].name == p.prefill_profile) prefill_ = static_cast<std::int32_t>(i);
-      if (profiles[i].name == p.encode_profile) encode_ = static_cast<std::int32_t>(i);
-    }
-  }
+  DisaggHeadersHandler(const DisaggHeadersParameters& p, const PluginSpec&, BuildContext& context)
+      : prefill_(context.config().profile(p.prefill_profile)),
+        encode_(context.config().profile(p.encode_profile)) {}
   void on_decided(Cycle& cycle, Decision& decision) const override {
-    name_prefill(cycle, decision, result_at(decision, prefill_));
-    name_encoders(cycle, decision, result_at(decision, encode_));
+    name_prefill(cycle, decision, prefill_ ? &decision.profiles[*prefill_] : nullptr);
+    name_encoders(cycle, decision, encode_ ? &decision.profiles[*encode_] : nullptr);
   }
 
  private:
-  std::int32_t prefill_ = -1, encode_ = -1;  ///< Indices of the profiles; -1 = there is none.
+  std::optional<std::size_t> prefill_, encode_;
 };
 
 }  // namespace routesim::policies

@@ -2,15 +2,12 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/{queuedepth,runningrequests}.
 #pragma once
 
-#include <algorithm>
-
 #include "policies/build_context.h"
 #include "policies/row_math.h"
 
 namespace routesim::policies {
 
-/// Inverse min-max over the candidates: scores[i] = (max - x)/(max - min) for x = values[i]; equal
-/// values score 1.
+/// Inverse min-max: scores[i] = (max - values[i])/(max - min); equal values score 1.
 inline void inverse_min_max(std::span<const double> values, std::span<double> scores) {
   if (values.empty()) return;
   const auto [lowest, highest] = extremes(values);

@@ -3,15 +3,8 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/sessionaffinity.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/describe.h"
 #include "base/text.h"
 #include "policies/build_context.h"
 
@@ -85,13 +78,8 @@ class SessionAffinity : public virtual Plugin {
     ttl_ = Duration::seconds(ids.eviction_ttl_seconds > 0 ? ids.eviction_ttl_seconds : 300);
     sweep_ = Duration::seconds(ids.eviction_sweep_seconds > 0 ? ids.eviction_sweep_seconds : 10);
     if (p.profile_name.empty()) return;
-    unknown_profile_ = true;  // Then no result has that name, and nothing is ever set.
-    const auto& profiles = context.config().profiles;
-    for (std::size_t i = 0; i < profiles.size(); ++i) {
-      if (profiles[i].name != p.profile_name) continue;
-      profile_ = static_cast<std::int32_t>(i);
-      unknown_profile_ = false;
-    }
+    profile_ = context.config().profile(p.profile_name);
+    unknown_profile_ = !profile_;  // Then no result has that name, and nothing is ever set.
   }
 
   // Notes whether the bound endpoint is there: only when it is missing may the binding move.
@@ -181,8 +169,8 @@ class SessionAffinity : public virtual Plugin {
   }
   std::optional<EndpointRow> served_by(const Decision& decision) const {
     if (unknown_profile_) return std::nullopt;
-    if (profile_ >= 0) {
-      const ProfileResult& result = decision.profiles[static_cast<std::size_t>(profile_)];
+    if (profile_) {
+      const ProfileResult& result = decision.profiles[*profile_];
       return result.has_target() ? std::optional(result.targets.front()) : std::nullopt;
     }
     return decision.primary.valid() ? std::optional(decision.primary.value()) : std::nullopt;
@@ -191,7 +179,7 @@ class SessionAffinity : public virtual Plugin {
   bool by_session_id_ = false;
   std::string header_;
   std::vector<SessionSource> sources_;
-  std::int32_t profile_ = -1;  // Profile whose first target counts; -1 = the primary target.
+  std::optional<std::size_t> profile_;  // Its first target counts; none = the primary target.
   bool unknown_profile_ = false;
   Duration ttl_, sweep_;
   SimTime last_sweep_;

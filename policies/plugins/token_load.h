@@ -2,11 +2,6 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/tokenload.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-
-#include "base/describe.h"
 #include "policies/plugins/inflight_load.h"
 
 namespace routesim::policies {

@@ -2,12 +2,6 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/{scorer/topologyaffinity,util/topology}.
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "base/describe.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {

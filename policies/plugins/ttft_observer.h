@@ -4,16 +4,9 @@
 // pkg/epp/framework/plugins/requestcontrol/dataproducer/latencyobserver.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
-#include "base/describe.h"
 #include "policies/build_context.h"
 #include "policies/plugins/inflight_load.h"
 
@@ -119,8 +112,7 @@ class TtftHistory {
     s.in_flight_at_typical = band(seen, share(p.typical_percentile));
     return s;
   }
-  /// Closes the bucket under way if its time is over. A slow bucket leaves the full history before
-  /// an old one does.
+  /// Closes the bucket if its time is over. A full history loses its slowest, not its oldest.
   void roll(SimTime now, const TtftObserverParameters& p) {
     if (!bucket_start_) bucket_start_ = now;
     if (now - *bucket_start_ < p.bucket) return;

@@ -220,10 +220,10 @@ TEST(ScorerVectors, LMetric) {
         std::none_of(endpoints.begin(), endpoints.end(), [](const Json& e) { return e.is_null(); });
     std::vector<double> costs;
     for (const Json& e : endpoints)
-      costs.push_back(e.is_null() ? -1
+      costs.push_back(e.is_null() ? std::numeric_limits<double>::quiet_NaN()
                                   : lmetric_cost(e["match"], e["total"], e["bs"], e["requests"]));
     std::vector<double> scores(costs.size());
-    lmetric_scores(costs, scores);
+    attribute_scores(costs, true, std::nullopt, 0, scores);
     expect_scores(scores, c["expected_scores"], 1e-9);
     if (!all_known) continue;
     PluginBench bench("lmetric-scorer", {}, endpoints.size());

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policies/balancers/balancers.h"
-#include "policies/balancers/kit/md5.h"
+#include "policies/balancers/kit/hashes.h"
 #include "policies/balancers/kit/text_blocks.h"
 
 namespace routesim::policies {

@@ -5,12 +5,8 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "policies/balancers/aibrix/aibrix_parts.h"
@@ -73,8 +69,7 @@ class AibrixSessionAffinity final : public AibrixBalancer {
   }
 };
 
-/// Takes the pod with the least score; pods without one are skipped, and without any score the
-/// choice is random.
+/// Takes the pod with the least score, of those that have one; without any it draws.
 class AibrixLeastScore : public AibrixBalancer {
  public:
   AibrixLeastScore(const AibrixSettings& settings, const RandomStream& random, Ties ties)
@@ -94,9 +89,11 @@ class AibrixLeastScore : public AibrixBalancer {
 };
 
 /// least-kv-cache and least-gpu-cache, where the engine has the metrics they ask for.
+template <Ties kTies>
 class AibrixLeastCache final : public AibrixLeastScore {
  public:
-  using AibrixLeastScore::AibrixLeastScore;
+  AibrixLeastCache(const AibrixSettings& settings, const RandomStream& random)
+      : AibrixLeastScore(settings, random, kTies) {}
   BalancerNeeds needs() const override {
     return {.metrics = true, .metrics_interval = kAibrixScrape};
   }
@@ -107,6 +104,8 @@ class AibrixLeastCache final : public AibrixLeastScore {
     return request.metrics->kv_usage()[pod];
   }
 };
+using AibrixLeastKvCache = AibrixLeastCache<Ties::kLast>;
+using AibrixLeastGpuCache = AibrixLeastCache<Ties::kAllDrawn>;
 
 /// A gateway's view of the requests of its servers.
 class AibrixObserved : public AibrixLeastScore {
@@ -212,8 +211,7 @@ class AibrixThroughput final : public AibrixObserved {
   }
 };
 
-/// Counts live in Redis under keys that change every hour and expire 5 minutes after the last
-/// request was added.
+/// Counts live in Redis under keys of an hour, which expire 5 minutes after the last request.
 class AibrixPowerOfTwo final : public AibrixBalancer {
  public:
   using AibrixBalancer::AibrixBalancer;
@@ -284,12 +282,9 @@ class AibrixPrefixCache final : public AibrixBalancer {
     if (matches.empty()) return std::nullopt;
     loads_.clear();
     for (const std::uint32_t i : ready()) loads_.push_back(in_flight()[i]);
-    const AibrixSpread spread = AibrixSpread::of(loads_);
-    const double limit =
-        spread.mean +
-        static_cast<double>(settings().prefix_cache_standard_deviation_factor) * spread.deviation;
+    const double limit = load_limit(loads_);
     const bool imbalanced = is_imbalanced();
-    const std::uint32_t least = least_load();
+    const std::uint32_t least = in_flight()[least_loaded().front()];
     Least<std::pair<std::int64_t, std::uint32_t>> best(Ties::kAllDrawn, random());
     for (const AibrixPrefixTable::Match& m : matches) {
       const auto i = pods().index(m.pod);
@@ -372,9 +367,7 @@ class AibrixVtcBasic final : public AibrixBalancer {
   AibrixVtcBasic(const AibrixSettings& settings, const RandomStream& random)
       : AibrixBalancer(settings, random), tracker_(settings) {}
   BalancerNeeds needs() const override {
-    BalancerNeeds needs{.metrics = true, .metrics_interval = kAibrixScrape, .text = true};
-    needs.identity = true;
-    return needs;
+    return {.metrics = true, .metrics_interval = kAibrixScrape, .text = true, .identity = true};
   }
 
  private:
@@ -415,6 +408,9 @@ class AibrixVtcBasic final : public AibrixBalancer {
   }
   AibrixTokenTracker tracker_;
 };
+
+template <class T>
+constexpr auto make = make_policy<Balancer, T, AibrixSettings>;
 
 void describe_prefix_cache(Describer& d, AibrixSettings& s) {
   release_field(d, s.release);
@@ -519,44 +515,20 @@ void describe(Describer& d, AibrixSettings& s) {
 
 std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings& settings,
                                       const RandomStream& random) {
-  const bool intended = settings.metrics_as_intended;
-  switch (policy) {
-    case AibrixPolicy::kLeastRequest:
-      return std::make_unique<AibrixLeastRequest>(settings, random);
-    case AibrixPolicy::kLeastKvCache:
-      // vLLM V1 has no cpu_cache_usage_perc, so every pod is skipped.
-      if (!intended) break;
-      return std::make_unique<AibrixLeastCache>(settings, random, Ties::kLast);
-    case AibrixPolicy::kLeastGpuCache:
-      // vLLM 0.12 has no gpu_cache_usage_perc, so every pod is skipped.
-      if (!intended) break;
-      return std::make_unique<AibrixLeastCache>(settings, random, Ties::kAllDrawn);
-    case AibrixPolicy::kLeastLatency:
-      return std::make_unique<AibrixLeastLatency>(settings, random);
-    case AibrixPolicy::kThroughput:
-      // Both averages are read as 0, so all pods are equal.
-      if (!intended) break;
-      return std::make_unique<AibrixThroughput>(settings, random);
-    case AibrixPolicy::kPowerOfTwo:
-      return std::make_unique<AibrixPowerOfTwo>(settings, random);
-    case AibrixPolicy::kPrefixCache:
-      return std::make_unique<AibrixPrefixCache>(settings, random);
-    case AibrixPolicy::kPrefixCachePreble:
-      return make_aibrix_preble(settings, random);
-    case AibrixPolicy::kVtcBasic:
-      return std::make_unique<AibrixVtcBasic>(settings, random);
-    case AibrixPolicy::kPd:
-      return make_aibrix_pd(settings, random);
-    case AibrixPolicy::kSlo:
-      return make_aibrix_slo(settings, random);
-    case AibrixPolicy::kSessionAffinity:
-      return std::make_unique<AibrixSessionAffinity>(settings, random);
-    case AibrixPolicy::kLeastBusyTime:
-      // No engine exports gpu_busy_time_ratio, so every pod is skipped.
-    case AibrixPolicy::kRandom:
-      break;
-  }
-  return std::make_unique<AibrixRandom>(settings, random);
+  static constexpr std::array kMakers = {make<AibrixRandom>,       make<AibrixLeastRequest>,
+                                         make<AibrixLeastKvCache>, make<AibrixLeastGpuCache>,
+                                         make<AibrixLeastLatency>, make<AibrixThroughput>,
+                                         make<AibrixPowerOfTwo>,   make<AibrixPrefixCache>,
+                                         &make_aibrix_preble,      make<AibrixVtcBasic>,
+                                         &make_aibrix_pd,          &make_aibrix_slo,
+                                         make<AibrixRandom>,       make<AibrixSessionAffinity>};
+  static_assert(kMakers.size() == AibrixFamily::policies.size());
+  // No engine exports gpu_busy_time_ratio, vLLM V1 no cpu_cache_usage_perc and 0.12 no
+  // gpu_cache_usage_perc, so every pod is skipped; throughput reads both averages as 0.
+  const bool draws = policy == AibrixPolicy::kLeastKvCache ||
+                     policy == AibrixPolicy::kLeastGpuCache || policy == AibrixPolicy::kThroughput;
+  if (draws && !settings.metrics_as_intended) policy = AibrixPolicy::kRandom;
+  return kMakers[static_cast<std::size_t>(policy)](settings, random);
 }
 
 }  // namespace routesim::policies

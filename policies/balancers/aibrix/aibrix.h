@@ -1,19 +1,7 @@
 // The routing algorithms of AIBrix (vllm-project/aibrix, pkg/plugins/gateway/algorithms).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -108,7 +96,6 @@ enum class AibrixPolicy : std::uint8_t {
 std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings& settings,
                                       const RandomStream& random);
 
-/// The family, for the registry.
 struct AibrixFamily {
   using Settings = AibrixSettings;
   static constexpr FamilyFacts facts = {.section = "aibrix",

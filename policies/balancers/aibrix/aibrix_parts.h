@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "policies/balancers/aibrix/aibrix.h"
 #include "policies/balancers/kit/choose.h"
@@ -14,23 +10,6 @@
 #include "policies/balancers/kit/text_blocks.h"
 
 namespace routesim::policies {
-
-/// Mean and sample standard deviation (algorithms/util.go).
-struct AibrixSpread {
-  double mean = 0, deviation = 0;
-
-  static AibrixSpread of(std::span<const double> numbers) {
-    AibrixSpread out;
-    if (numbers.empty()) return out;
-    for (const double x : numbers) out.mean += x;
-    out.mean /= static_cast<double>(numbers.size());
-    if (numbers.size() == 1) return out;
-    double squares = 0;
-    for (const double x : numbers) squares += (x - out.mean) * (x - out.mean);
-    out.deviation = std::sqrt(squares / static_cast<double>(numbers.size() - 1));
-    return out;
-  }
-};
 
 /// Ready pods, in the order of the registry.
 class AibrixBalancer : public Balancer {
@@ -68,6 +47,19 @@ class AibrixBalancer : public Balancer {
   /// Pods as the product remembers them: by name.
   const NamedServers& pods() const { return pods_; }
 
+  /// The most load a pod may have: the mean and so many sample standard deviations
+  /// (algorithms/util.go).
+  double load_limit(std::span<const double> loads) const {
+    if (loads.empty()) return 0;
+    const auto n = static_cast<double>(loads.size());
+    double mean = 0, squares = 0;
+    for (const double x : loads) mean += x;
+    mean /= n;
+    if (loads.size() == 1) return mean;
+    for (const double x : loads) squares += (x - mean) * (x - mean);
+    return mean + static_cast<double>(settings_.prefix_cache_standard_deviation_factor) *
+                      std::sqrt(squares / (n - 1));
+  }
   std::uint32_t any_pod() { return ready()[random_.below(ready().size())]; }
   /// Uniform among the pods with the fewest requests in flight.
   std::uint32_t least_request() {
@@ -78,13 +70,10 @@ class AibrixBalancer : public Balancer {
   /// True when the loads of pods differ by more than the limit (getTargetPodListOnLoadImbalance);
   /// then only pods with the least load may be chosen.
   bool is_imbalanced() const {
-    std::uint32_t least = in_flight()[ready().front()], most = least;
+    const auto load = [this](std::uint32_t i) { return in_flight()[i]; };
+    const auto [least, most] = least_and_most(ready(), load);
     double sum = 0;
-    for (const std::uint32_t i : ready()) {
-      least = std::min(least, in_flight()[i]);
-      most = std::max(most, in_flight()[i]);
-      sum += in_flight()[i];
-    }
+    for (const std::uint32_t i : ready()) sum += load(i);
     const double mean = sum / static_cast<double>(ready().size());
     if (mean_gate_)
       return most > settings_.prefix_cache_load_imbalance_factor * (mean + 1) &&
@@ -92,10 +81,9 @@ class AibrixBalancer : public Balancer {
     return std::int64_t{most} - std::int64_t{least} >
            settings_.prefix_cache_pod_running_request_imbalance_abs_count;
   }
-  std::uint32_t least_load() const {
-    std::uint32_t least = in_flight()[ready().front()];
-    for (const std::uint32_t i : ready()) least = std::min(least, in_flight()[i]);
-    return least;
+  /// The pods that may be chosen then.
+  std::vector<std::uint32_t> least_loaded() const {
+    return all_least(ready(), [this](std::uint32_t i) { return in_flight()[i]; });
   }
 
  private:
@@ -107,8 +95,7 @@ class AibrixBalancer : public Balancer {
   NamedServers pods_;
 };
 
-/// The table of block hashes that prefix-cache and pd learn prefixes in. It holds the blocks of the
-/// whole fleet.
+/// The block hashes of the whole fleet, in which prefix-cache and pd learn prefixes.
 class AibrixPrefixTable {
  public:
   explicit AibrixPrefixTable(const AibrixSettings& s)

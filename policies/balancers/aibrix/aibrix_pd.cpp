@@ -3,12 +3,8 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/aibrix/aibrix_parts.h"
 
@@ -65,10 +61,10 @@ class AibrixPd final : public AibrixBalancer {
       : AibrixBalancer(settings, random), table_(settings) {}
 
   BalancerNeeds needs() const override {
-    BalancerNeeds needs{.metrics = true, .metrics_interval = Duration::milliseconds(50)};
-    needs.text = settings().prefill_score_policy == AibrixPrefillScore::kPrefixCache;
-    needs.first_tokens = true;
-    return needs;
+    return {.metrics = true,
+            .metrics_interval = Duration::milliseconds(50),
+            .text = settings().prefill_score_policy == AibrixPrefillScore::kPrefixCache,
+            .first_tokens = true};
   }
   void on_sent(const BalancerPick& pick, const BalancerRequest& request) override {
     AibrixBalancer::on_sent(pick, request);
@@ -176,10 +172,7 @@ class AibrixPd final : public AibrixBalancer {
       counts.push_back(tracker_.prefills(server(i)));
       most = std::max(most, counts.back());
     }
-    const AibrixSpread spread = AibrixSpread::of(counts);
-    const double limit =
-        spread.mean +
-        static_cast<double>(settings().prefix_cache_standard_deviation_factor) * spread.deviation;
+    const double limit = load_limit(counts);
     std::map<std::uint32_t, std::int64_t> percent;  // By number.
     const bool by_prefix = settings().prefill_score_policy == AibrixPrefillScore::kPrefixCache;
     if (by_prefix)

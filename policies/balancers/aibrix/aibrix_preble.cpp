@@ -3,12 +3,9 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/aibrix/aibrix_parts.h"
-#include "policies/balancers/kit/run_cursor.h"
+#include "policies/balancers/kit/tenant_tree.h"
 
 namespace routesim::policies {
 namespace {
@@ -172,11 +169,7 @@ class AibrixPreble final : public AibrixBalancer {
   BalancerAnswer route(const BalancerRequest& request) override {
     sweep(request.now);
     const PrebleTree::Found found = tree_.insert(request.text, request.now);
-    const bool imbalanced = is_imbalanced();
-    const std::uint32_t least = least_load();
-    candidates_.clear();
-    for (const std::uint32_t i : ready())
-      if (!imbalanced || in_flight()[i] == least) candidates_.push_back(i);
+    candidates_ = is_imbalanced() ? least_loaded() : ready();
     std::optional<std::uint32_t> pod;
     if (2 * found.matched > request.text.units()) pod = by_prefix(found.node);
     const BalancerPick pick = pick_of(settle(pod ? *pod : by_cost()));

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "policies/balancers/aibrix/aibrix_parts.h"
 
@@ -297,8 +295,7 @@ class AibrixSlo final : public AibrixBalancer {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     return out;
   }
-  /// leastLoadRouter in pull mode: of pods that stay within their capacity the least loaded one,
-  /// the last of equals.
+  /// leastLoadRouter in pull mode: the least loaded pod within its capacity, the last of equals.
   Room find_room(const Deployment& deployment, std::int64_t prompt, std::uint32_t& pod) {
     double least = 1;
     bool found = false, full = false;

@@ -4,15 +4,11 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <span>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/kit/announced_blocks.h"
 #include "policies/balancers/kit/block_loads.h"
 #include "policies/balancers/kit/choose.h"
-#include "policies/balancers/kit/role_pools.h"
 
 namespace routesim::policies {
 namespace {
@@ -128,11 +124,9 @@ class DynamoKv final : public RolePools {
                                       : settings.ttl) {}
 
   BalancerNeeds needs() const override {
-    BalancerNeeds needs;
-    needs.block_keys = true;
-    needs.kv_events = settings_.kv_events && rule_.credit > 0;
-    needs.first_tokens = true;
-    return needs;
+    return {.block_keys = true,
+            .kv_events = settings_.kv_events && rule_.credit > 0,
+            .first_tokens = true};
   }
   PrefixIndex* prefix_index() override {
     return settings_.kv_events && rule_.credit > 0 ? &announced_.index() : nullptr;
@@ -209,10 +203,7 @@ class DynamoKv final : public RolePools {
     std::uint32_t device = 0, lower = 0;  ///< Blocks; lower = beyond the device's, in lower tiers.
   };
 
-  // ---- The load -----------------------------------------------------------------------------
-
-  /// The request's override for decode workers: none of its blocks counts as shared (pull request
-  /// 6253).
+  /// The override for decode workers: no block counts as shared (pull request 6253).
   bool reuses(bool decodes_only) const {
     return settings_.assume_kv_reuse && !(decodes_only && rule_.release >= DynamoRelease::k1_0);
   }
@@ -251,8 +242,6 @@ class DynamoKv final : public RolePools {
       release(ages_.front().second);
   }
 
-  // ---- Who may get it -----------------------------------------------------------------------
-
   bool busy(std::uint32_t i) const {
     const BalancerEndpoint& e = endpoints()[i];
     const std::uint32_t server = pick_of(i).server;
@@ -279,8 +268,6 @@ class DynamoKv final : public RolePools {
                               limits_.queue * static_cast<double>(batch);
     });
   }
-
-  // ---- Costs --------------------------------------------------------------------------------
 
   void find_overlaps(const BalancerRequest& request) {
     overlaps_.assign(size(), {});
@@ -403,7 +390,6 @@ class DynamoKv final : public RolePools {
   // Values of the last pick, by endpoint.
   std::vector<Overlap> overlaps_;
   std::vector<std::uint32_t> shared_;  ///< Blocks that requests under way have there.
-  // Scratch.
   Candidates free_prefill_, free_decode_;
   std::vector<double> costs_;
 };

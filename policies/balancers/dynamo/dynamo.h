@@ -2,27 +2,13 @@
 // round-robin, random, power-of-two and least-loaded.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
 /// In the order of kDynamoReleases.
 enum class DynamoRelease : std::uint8_t { k0_9, k1_0, k1_1, k1_2, k1_3, k1_4, k1_6 };
-/// Thresholds of busy workers are off in all of them, as the guides to request rejection of 1.2.1
-/// and 1.3.0 say.
+/// Busy thresholds are off in all, as the guides to request rejection of 1.2.1 and 1.3.0 say.
 inline constexpr std::array kDynamoReleases = std::to_array<ReleaseRow>({
     {"0.9.0", "0.9", "kv: no queue, and ties go to the smaller tree"},
     {"1.0.0", "1.0",
@@ -64,7 +50,6 @@ enum class DynamoPolicy : std::uint8_t { kKv, kRoundRobin, kRandom, kPowerOfTwo,
 std::unique_ptr<Balancer> make_dynamo(DynamoPolicy policy, const DynamoSettings& settings,
                                       const RandomStream& random);
 
-/// The family, for the registry.
 struct DynamoFamily {
   using Settings = DynamoSettings;
   static constexpr FamilyFacts facts = {.section = "dynamo",

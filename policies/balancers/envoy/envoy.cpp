@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <utility>
 
 #include "base/check.h"
 #include "policies/balancers/kit/hashes.h"
@@ -105,7 +104,6 @@ class EnvoyBalancer : public Balancer {
   const std::vector<std::uint32_t>& hosts() const { return sets_[set_]; }
   /// 0 = healthy hosts, 1 = degraded ones.
   std::size_t set() const { return set_; }
-  /// The set of the next request.
   void choose_set(RandomStream& random) {
     set_ = degraded_load_ == 0 ? 0 : degraded_load_ == 100 ? 1 : random.below(100) < degraded_load_;
   }
@@ -498,6 +496,9 @@ class EnvoyMaglev final : public EnvoyHashed {
   std::vector<std::uint32_t> table_;  ///< Host by slot.
 };
 
+template <class T>
+constexpr auto make = make_policy<Balancer, T, EnvoySettings>;
+
 }  // namespace
 
 bool is_maglev_table_size(std::int64_t slots) {
@@ -578,19 +579,10 @@ void EnvoyFamily::add_faults(const EnvoySettings& envoy, std::string_view /*bala
 
 std::unique_ptr<Balancer> make_envoy(EnvoyPolicy policy, const EnvoySettings& settings,
                                      const RandomStream& random) {
-  switch (policy) {
-    case EnvoyPolicy::kRoundRobin:
-      return std::make_unique<EnvoyRoundRobin>(settings, random);
-    case EnvoyPolicy::kLeastRequest:
-      return std::make_unique<EnvoyLeastRequest>(settings, random);
-    case EnvoyPolicy::kRingHash:
-      return std::make_unique<EnvoyRingHash>(settings, random);
-    case EnvoyPolicy::kMaglev:
-      return std::make_unique<EnvoyMaglev>(settings, random);
-    case EnvoyPolicy::kRandom:
-      break;
-  }
-  return std::make_unique<EnvoyRandom>(settings, random);
+  static constexpr std::array kMakers = {make<EnvoyRoundRobin>, make<EnvoyLeastRequest>,
+                                         make<EnvoyRingHash>, make<EnvoyMaglev>, make<EnvoyRandom>};
+  static_assert(kMakers.size() == EnvoyFamily::policies.size());
+  return kMakers[static_cast<std::size_t>(policy)](settings, random);
 }
 
 }  // namespace routesim::policies

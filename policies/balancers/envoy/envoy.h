@@ -3,20 +3,7 @@
 // which hosts they choose from (common/load_balancer_impl.cc, thread_aware_lb_impl.cc; 1.39).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -78,7 +65,6 @@ std::unique_ptr<Balancer> make_envoy(EnvoyPolicy policy, const EnvoySettings& se
 /// XXH64 or Murmur over `bytes`, as Envoy hashes the points of a ring.
 std::uint64_t envoy_hash(EnvoyHashFunction function, std::string_view bytes);
 
-/// The family, for the registry.
 struct EnvoyFamily {
   using Settings = EnvoySettings;
   static constexpr FamilyFacts facts = {

@@ -1,11 +1,6 @@
 // The KV blocks of servers as their events announce them.
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
-
 #include "policies/balancers/kit/balancer.h"
 #include "policies/index/prefix_index.h"
 
@@ -16,8 +11,7 @@ inline PrefixIndexOptions all_holders() {
   return {.pod_cache_size = std::numeric_limits<std::uint16_t>::max()};
 }
 
-/// The index that a balancer's prefix_index() is, and its matches by endpoint. Results are valid
-/// until the next call.
+/// A balancer's prefix_index(), and its matches by endpoint, valid until the next call.
 class AnnouncedBlocks {
  public:
   /// Contiguous blocks of a prompt at an endpoint, from the first one on.
@@ -65,7 +59,6 @@ class AnnouncedBlocks {
     }
     return matches_;
   }
-  /// Blocks of an endpoint.
   std::size_t block_count(const Balancer& balancer, std::uint32_t i) const {
     return index_.block_count(EndpointId(balancer.index_holder(i)));
   }

@@ -13,8 +13,7 @@ constexpr std::uint32_t kGone = 0xffffffff;
 }  // namespace
 
 void Balancer::set_endpoints(std::span<const BalancerEndpoint> endpoints) {
-  std::vector<std::uint32_t> load(index_of_.size(),
-                                  0);  // By server, wherever it is kept now.
+  std::vector<std::uint32_t> load(index_of_.size(), 0);  // By server, wherever it is kept.
   for (std::uint32_t s = 0; s < index_of_.size(); ++s)
     load[s] = index_of_[s] == kGone ? gone_load_[s] : in_flight_[index_of_[s]];
   endpoints_.assign(endpoints.begin(), endpoints.end());
@@ -39,8 +38,7 @@ void Balancer::set_endpoints(std::span<const BalancerEndpoint> endpoints) {
   if (PrefixIndex* index = prefix_index())
     for (const auto& [name, s] : servers_)
       if (index_of_[s] == kGone) index->remove_endpoint(EndpointId(s));
-  // KubeAI internal/loadbalancer/group.go (July 2025) deletes an endpoint that
-  // left, so that one which returns under its name starts at 0.
+  // KubeAI internal/loadbalancer/group.go (July 2025) deletes what left, so it returns with 0.
   std::erase_if(servers_, [this](const auto& named) { return index_of_[named.second] == kGone; });
 }
 

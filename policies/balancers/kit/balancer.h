@@ -21,7 +21,6 @@ namespace routesim::policies {
 
 class PrefixIndex;
 
-/// The work that a server does for a request.
 enum class ServerRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 /// A server a balancer can pick.
@@ -102,7 +101,6 @@ class BalancerAnswer {
   static BalancerAnswer held();
   /// The same, but ask again after this time (above zero), whatever happens until then.
   static BalancerAnswer held(Duration retry_after);
-  /// The router answers with an HTTP error.
   static BalancerAnswer refused(int http_status);
 
   bool has_value() const { return pick_.has_value(); }
@@ -163,28 +161,24 @@ struct BalancerNeeds {
   std::vector<std::string> session_cookies = {};
 };
 
-/// The interface. pick() -> on_sent() [-> on_first_token()] -> on_completed() for every request, in
-/// event order.
+/// The interface: pick() -> on_sent() [-> on_first_token()] -> on_completed(), in event order.
 class Balancer {
  public:
   virtual ~Balancer() = default;
-  /// Replaces the endpoint set. In-flight counts of endpoints that stay (by
-  /// name) are kept; requests in flight at endpoints that left still count in
-  /// total_in_flight() until they complete, but not at an endpoint that returns
-  /// under the name. prefix_index() forgets an endpoint that left.
+  /// Replaces the endpoint set. Counts of endpoints that stay (by name) are kept; requests at
+  /// endpoints that left count in total_in_flight() until they complete, but not at an endpoint
+  /// that returns under the name. prefix_index() forgets an endpoint that left.
   virtual void set_endpoints(std::span<const BalancerEndpoint> endpoints);
   /// The same for every call of one object.
   virtual BalancerNeeds needs() const { return {}; }
-  /// The index that KV events feed, under the ids that index_holder() gives; null unless
-  /// needs().kv_events.
+  /// The index that KV events feed, by index_holder(); null unless needs().kv_events.
   virtual PrefixIndex* prefix_index() { return nullptr; }
   /// Under which id prefix_index() knows endpoint i. An endpoint keeps its id over set_endpoints()
   /// for as long as it is there. Ids only grow: no other endpoint ever gets the id of one that
   /// left, and one that returns under its name gets a new id. The endpoints of the first call have
   /// the ids 0, 1, 2, …, where no two have one name. It is BalancerPick::server, too.
   std::uint32_t index_holder(std::uint32_t i) const { return server_of_[i]; }
-  /// Chooses an endpoint. May change the balancer's state (rotations, trees), so call it once per
-  /// attempt.
+  /// Chooses an endpoint. It may turn rotations and change trees: call it once per attempt.
   virtual BalancerAnswer pick(const BalancerRequest& request) = 0;
   /// The same within terms. (A class that overrides pick() hides this one: call it as a Balancer.)
   BalancerAnswer pick(const BalancerRequest& request, const PickTerms& terms);
@@ -204,7 +198,6 @@ class Balancer {
   /// True when endpoint i serves `adapter` ("" is served by all) and is offered.
   bool serves(std::uint32_t i, std::string_view adapter) const;
   const std::vector<BalancerEndpoint>& endpoints() const { return endpoints_; }
-  /// The pick of endpoint i.
   BalancerPick pick_of(std::uint32_t i) const { return {.endpoint = i, .server = server_of_[i]}; }
   /// The pick of endpoint `decode`, for which `prefill` computes the prompt.
   BalancerPick pick_of(std::uint32_t prefill, std::uint32_t decode) const;
@@ -216,7 +209,6 @@ class Balancer {
 
   const PickTerms& terms() const { return terms_; }
   bool restricted() const { return !offered_.empty(); }
-  /// Whether endpoint i may be chosen.
   bool offered(std::uint32_t i) const { return offered_.empty() || offered_[i]; }
   /// The members of a list that may be chosen. Valid until the decision is made.
   const std::vector<std::uint32_t>& offered(const std::vector<std::uint32_t>& list) const;

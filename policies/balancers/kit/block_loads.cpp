@@ -4,23 +4,23 @@
 #include <utility>
 
 namespace routesim::policies {
-namespace {
 
-HolderEntry row_of(std::uint32_t server) {
-  HolderEntry row;
-  row.endpoint = EndpointId(server);
-  return row;
+void BlocksByServer::hold(std::uint32_t server, std::span<const BlockKey> keys) {
+  const HolderEntry row{.endpoint = EndpointId(server), .group = std::nullopt};
+  if (!keys.empty()) index_.add({}, keys, {&row, 1});
 }
 
-}  // namespace
+void BlocksByServer::drop(std::uint32_t server, std::span<const BlockKey> keys) {
+  const HolderEntry row{.endpoint = EndpointId(server), .group = std::nullopt};
+  if (!keys.empty()) index_.evict_request_keys(keys, {&row, 1});
+}
 
 void ActiveBlocks::add(std::uint32_t server, std::span<const BlockKey> keys) {
   auto& counts = counts_[server];
   std::size_t known = 0;
   for (const BlockKey key : keys)
     if (++counts[key] > 1) ++known;
-  const HolderEntry row = row_of(server);
-  if (known < keys.size()) index_.add({}, keys.subspan(known), {&row, 1});
+  hold(server, keys.subspan(known));
 }
 
 void ActiveBlocks::remove(std::uint32_t server, std::span<const BlockKey> keys) {
@@ -33,8 +33,7 @@ void ActiveBlocks::remove(std::uint32_t server, std::span<const BlockKey> keys) 
     else
       counts.erase(at);
   }
-  const HolderEntry row = row_of(server);
-  if (kept < keys.size()) index_.evict_request_keys(keys.subspan(kept), {&row, 1});
+  drop(server, keys.subspan(kept));
 }
 
 void PredictedBlocks::add(std::uint32_t server, std::span<const BlockKey> keys, SimTime now) {
@@ -42,8 +41,7 @@ void PredictedBlocks::add(std::uint32_t server, std::span<const BlockKey> keys, 
   if (server >= due_.size()) due_.resize(server + 1);
   const SimTime due = now + ttl_;
   for (const BlockKey key : keys) due_[server][key] = due;
-  const HolderEntry row = row_of(server);
-  index_.add({}, keys, {&row, 1});
+  hold(server, keys);
   uses_.push_back({.due = due, .server = server, .keys = {keys.begin(), keys.end()}});
 }
 
@@ -57,8 +55,7 @@ void PredictedBlocks::expire(SimTime now) {
       due.erase(at);
       return false;
     });
-    const HolderEntry row = row_of(use.server);
-    if (!use.keys.empty()) index_.evict_request_keys(use.keys, {&row, 1});
+    drop(use.server, use.keys);
   }
 }
 

@@ -2,14 +2,9 @@
 // guess them: both came from one source.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <vector>
 
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/legs.h"
 #include "policies/balancers/kit/tenant_tree.h"
 
@@ -57,11 +52,8 @@ class CacheTree {
 /// imbalanced() over the loads of workers.
 inline bool loads_differ(const Leg& leg, std::span<const std::uint32_t> workers,
                          std::int64_t absolute, double relative) {
-  std::uint32_t least = leg.load(workers.front()), most = least;
-  for (const std::uint32_t w : workers) {
-    least = std::min(least, leg.load(w));
-    most = std::max(most, leg.load(w));
-  }
+  const auto [least, most] =
+      least_and_most(workers, [&leg](std::uint32_t w) { return leg.load(w); });
   return imbalanced(least, most, absolute, relative);
 }
 

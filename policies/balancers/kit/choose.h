@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/rng.h"
 
@@ -43,6 +46,34 @@ class Least {
   Value least_{};
   std::uint64_t equals_ = 0;
 };
+
+/// Those of `among` with the least value, in their order.
+template <class F>
+std::vector<std::uint32_t> all_least(std::span<const std::uint32_t> among, F value_of) {
+  std::vector<std::uint32_t> equals;
+  std::invoke_result_t<F, std::uint32_t> least{};
+  for (const std::uint32_t i : among) {
+    const auto own = value_of(i);
+    if (!equals.empty() && own > least) continue;
+    if (!equals.empty() && own < least) equals.clear();
+    least = own;
+    equals.push_back(i);
+  }
+  return equals;
+}
+
+/// The least and the most of the values of `among`, which is not empty.
+template <class F>
+auto least_and_most(std::span<const std::uint32_t> among, F value_of) {
+  const auto first = value_of(among.front());
+  std::pair ends(first, first);
+  for (const std::uint32_t i : among.subspan(1)) {
+    const auto own = value_of(i);
+    if (own < ends.first) ends.first = own;
+    if (own > ends.second) ends.second = own;
+  }
+  return ends;
+}
 
 /// How a product draws two different ones.
 enum class TwoDraws : std::uint8_t {

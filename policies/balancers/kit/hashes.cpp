@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,7 @@ std::uint64_t read_64(const char* at) {
   return word;
 }
 
-// ---- BLAKE3 (github.com/BLAKE3-team/BLAKE3-specs).
-// -----------------------------------------------
+// ---- BLAKE3 (github.com/BLAKE3-team/BLAKE3-specs) ----------------------------------------------
 
 using Blake3Words = std::array<std::uint32_t, 8>;
 constexpr Blake3Words kBlake3Start = {0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A,
@@ -91,8 +91,57 @@ Blake3Words blake3_tree(std::string_view bytes, std::uint64_t chunk, std::uint32
   }
 }
 
-// ---- furc (github.com/facebook/mcrouter, mcrouter/lib/fbi/hash.c).
-// -------------------------------
+// ---- MD5 (RFC 1321) ----------------------------------------------------------------------------
+
+using Md5State = std::array<std::uint32_t, 4>;
+
+void add_md5_block(Md5State& state, const char* block) {
+  static constexpr std::array<std::uint32_t, 64> kSines = {
+      0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613,
+      0xfd469501, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193,
+      0xa679438e, 0x49b40821, 0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa, 0xd62f105d,
+      0x02441453, 0xd8a1e681, 0xe7d3fbc8, 0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed,
+      0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a, 0xfffa3942, 0x8771f681, 0x6d9d6122,
+      0xfde5380c, 0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70, 0x289b7ec6, 0xeaa127fa,
+      0xd4ef3085, 0x04881d05, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665, 0xf4292244,
+      0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
+      0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb,
+      0xeb86d391};
+  static constexpr std::array<std::array<int, 4>, 4> kShifts = {
+      {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}}};
+  std::array<std::uint32_t, 16> words{};
+  for (std::size_t i = 0; i < 64; ++i)
+    words[i / 4] |= std::uint32_t{static_cast<unsigned char>(block[i])} << (8 * (i % 4));
+  auto [a, b, c, d] = state;
+  for (std::size_t i = 0; i < 64; ++i) {
+    std::uint32_t f = 0;
+    std::size_t word = i;
+    switch (i / 16) {
+      case 0:
+        f = (b & c) | (~b & d);
+        break;
+      case 1:
+        f = (d & b) | (~d & c);
+        word = 5 * i + 1;
+        break;
+      case 2:
+        f = b ^ c ^ d;
+        word = 3 * i + 5;
+        break;
+      default:
+        f = c ^ (b | ~d);
+        word = 7 * i;
+    }
+    f += a + kSines[i] + words[word % 16];
+    a = d;
+    d = c;
+    c = b;
+    b += std::rotl(f, kShifts[i / 16][i % 4]);
+  }
+  state = {state[0] + a, state[1] + b, state[2] + c, state[3] + d};
+}
+
+// ---- furc (github.com/facebook/mcrouter, mcrouter/lib/fbi/hash.c) ------------------------------
 
 constexpr std::uint32_t kFurcSeed = 4'193'360'111U;
 constexpr std::uint32_t kFurcBuckets = (1U << 23) - 1;
@@ -158,6 +207,18 @@ std::uint64_t murmur_hash_64a(std::string_view bytes, std::uint64_t seed) {
     hash = (hash ^ word) * kMultiplier;
   }
   return mix(mix(hash) * kMultiplier);
+}
+
+Md5Number md5(std::string_view bytes) {
+  std::string padded(bytes);
+  padded += '\x80';
+  padded.append((120 - padded.size() % 64) % 64, '\0');
+  for (int shift = 0; shift < 64; shift += 8)
+    padded += static_cast<char>(std::uint64_t{bytes.size()} * 8 >> shift);
+  Md5State state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+  for (std::size_t at = 0; at < padded.size(); at += 64) add_md5_block(state, padded.data() + at);
+  const auto big = [](std::uint32_t word) { return std::uint64_t{__builtin_bswap32(word)}; };
+  return {.high = big(state[0]) << 32 | big(state[1]), .low = big(state[2]) << 32 | big(state[3])};
 }
 
 std::uint64_t fbi_hash(std::string_view key) {

@@ -1,7 +1,6 @@
 #include "policies/balancers/kit/legs.h"
 
-#include <algorithm>
-#include <utility>
+#include "policies/balancers/kit/choose.h"
 
 namespace routesim::policies {
 namespace {
@@ -88,9 +87,7 @@ std::optional<std::uint32_t> LegBalancer::pick_leg(LegPolicy& policy, const Leg&
   Leg free = leg;
   std::erase_if(free.healthy, overloaded);
   if (!free.healthy.empty()) return policy.pick(free, request);
-  const std::uint32_t least = leg.load(least_loaded(leg));
-  free.healthy = leg.healthy;
-  std::erase_if(free.healthy, [&](std::uint32_t w) { return leg.load(w) > least; });
+  free.healthy = all_least(leg.healthy, [&](std::uint32_t w) { return leg.load(w); });
   return free.healthy[policies_.overload->random.below(free.healthy.size())];
 }
 
@@ -120,15 +117,6 @@ void LegBalancer::on_completed(const BalancerPick& pick, const BalancerOutcome& 
   Balancer::on_completed(pick, outcome);
   if (pick.prefill) policies_.prefill->on_completed(prefill_, outcome.id);
   (disaggregated_ ? policies_.decode : policies_.single)->on_completed(decode_, outcome.id);
-}
-
-std::optional<std::uint32_t> RandomLeg::pick(const Leg& leg, const BalancerRequest& /*request*/) {
-  return leg.healthy[random_.below(leg.healthy.size())];
-}
-
-std::optional<std::uint32_t> RoundRobinLeg::pick(const Leg& leg,
-                                                 const BalancerRequest& /*request*/) {
-  return leg.healthy[count_++ % leg.healthy.size()];
 }
 
 std::uint32_t least_loaded(const Leg& leg) {

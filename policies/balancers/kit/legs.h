@@ -3,13 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/rng.h"
 #include "policies/balancers/kit/announced_blocks.h"
@@ -97,7 +91,6 @@ class LegBalancer final : public Balancer {
 /// The workers of one leg or two by name. A server keeps its number when it leaves and comes back.
 class TenantNames {
  public:
-  /// Numbers the workers of a leg.
   void update(const Leg& leg) {
     for (const std::uint32_t w : leg.workers) names_.note(leg.url(w), w);
   }
@@ -116,7 +109,9 @@ class TenantNames {
 class RandomLeg final : public LegPolicy {
  public:
   explicit RandomLeg(const RandomStream& random) : random_(random) {}
-  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override;
+  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest&) override {
+    return leg.healthy[random_.below(leg.healthy.size())];
+  }
 
  private:
   RandomStream random_;
@@ -125,7 +120,9 @@ class RandomLeg final : public LegPolicy {
 /// One counter over the healthy workers of all its legs.
 class RoundRobinLeg final : public LegPolicy {
  public:
-  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override;
+  std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest&) override {
+    return leg.healthy[count_++ % leg.healthy.size()];
+  }
 
  private:
   std::uint64_t count_ = 0;

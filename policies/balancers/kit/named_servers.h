@@ -1,13 +1,6 @@
 // Numbers of servers that outlive their absence, for products that remember servers by name.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "policies/balancers/kit/balancer.h"
 
 namespace routesim::policies {
@@ -29,7 +22,6 @@ class NamedServers {
     if (i >= number_of_.size()) number_of_.resize(i + std::size_t{1});
     number_of_[i] = at->second;
   }
-  /// The number of endpoint i of the present set.
   std::uint32_t number(std::uint32_t i) const { return number_of_[i]; }
   /// The endpoint with that number in the present set, if it is there.
   std::optional<std::uint32_t> index(std::uint32_t number) const { return index_of_[number]; }

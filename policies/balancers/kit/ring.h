@@ -28,8 +28,7 @@ class Ring {
     points_.resize(kept);
   }
   std::size_t size() const { return points_.size(); }
-  /// The position of the first point whose hash is not smaller, 0 behind the last one. O(log
-  /// points).
+  /// The first point whose hash is not smaller, 0 behind the last one. O(log points).
   std::size_t locate(const Hash& hash) const {
     const auto at = std::lower_bound(points_.begin(), points_.end(), hash,
                                      [](const Point& p, const Hash& h) { return p.first < h; });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -315,8 +314,7 @@ void TenantTree::remove_tenant(std::uint32_t tenant) {
   if (tenant < sizes_.size()) sizes_[tenant] = 0;
 }
 
-// evict_tenant_by_lru. A parent was passed by every insertion of its children, so it goes with or
-// after them.
+// evict_tenant_by_lru. Insertions of children pass their parent, so it goes with or after them.
 void TenantTree::evict_insertions(std::uint32_t tenant, std::int64_t units) {
   if (units <= 0) return;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> nodes;  // By last insertion.
@@ -384,8 +382,7 @@ void TenantTree::evict_text(std::int64_t most, LeafQueue& leaves) {
 }
 
 // TokenTree::evict_tenant. Two quirks of it: the parent of a leaf that others still own does not
-// become a leaf, and sizes count more than what is there, so that a tenant may lose everything and
-// keep a size.
+// become a leaf, and sizes count too much, so that a tenant may lose everything and keep a size.
 void TenantTree::evict_tokens(std::int64_t most, LeafQueue& leaves) {
   std::vector<std::int64_t> evicted(sizes_.size());
   while (!leaves.empty()) {

@@ -1,23 +1,51 @@
-// Prompts cut into blocks, and the store of who was sent which block, as routers keep it that learn
-// prefixes from their own decisions.
+// Prompts as routers hash them: their bytes, their blocks, and the store of who was sent which
+// block, which routers keep that learn prefixes from their own decisions.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/rng.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "policies/balancers/kit/prompt_text.h"
 #include "policies/index/holder_sets.h"
 #include "policies/index/slot_table.h"
 
 namespace routesim::policies {
+
+/// The first characters of a text in UTF-8. A simulated text has no characters: it gets a name of
+/// more than 100 bytes, which two texts share exactly when they begin alike.
+inline std::string text_name(const PromptText& text, std::int64_t characters = 1LL << 50) {
+  std::string name;
+  bool real = true;
+  std::uint64_t hash = 0;
+  auto left = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(characters) / text.characters_per_unit));
+  for (const TextRun& r : text.runs) {
+    const std::int64_t length = std::min(r.length, left);
+    if (length <= 0) break;
+    left -= length;
+    real = real && r.length == 1 && r.offset == 0 && r.content < 0x110000;
+    const int tails = r.content < 0x80 ? 0 : r.content < 0x800 ? 1 : r.content < 0x10000 ? 2 : 3;
+    constexpr std::array<int, 4> kLead = {0, 0xc0, 0xe0, 0xf0};
+    for (int t = tails; real && t >= 0; --t) {
+      const auto bits = static_cast<int>(r.content >> (6 * t));
+      name += static_cast<char>(t == tails ? kLead[tails] | bits : 0x80 | (bits & 0x3f));
+    }
+    hash = mix64(mix64(mix64(hash, r.content), static_cast<std::uint64_t>(r.offset)),
+                 static_cast<std::uint64_t>(length));
+  }
+  return real ? name : "simulated " + hex_digits(hash) + std::string(100, '.');
+}
 
 /// Units of text that stand for a block of `characters` characters; at least one.
 inline std::int64_t block_units(const PromptText& text, std::int64_t characters) {
@@ -29,8 +57,7 @@ inline std::int64_t block_units(const PromptText& text, std::int64_t characters)
 /// prefixes. Which hash a product uses decides nothing. O(runs + blocks).
 class TextBlocks {
  public:
-  /// `units` per block; a shorter last block counts only with `keep_tail`. Valid until the next
-  /// call.
+  /// A last block below `units` counts only with `keep_tail`. Valid until the next call.
   std::span<const std::uint64_t> cut(const PromptText& text, std::int64_t units, bool keep_tail) {
     hashes_.clear();
     hash_ = 0;
@@ -89,8 +116,7 @@ class BlockStore {
   /// Keeps at most `capacity` blocks.
   explicit BlockStore(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Servers that have the first block. Valid until the next call. O(blocks), plus holders where
-  /// they change.
+  /// Servers that have the first block, until the next call. O(blocks + changes of holders).
   std::span<const Match> match(std::span<const std::uint64_t> blocks) {
     matches_.clear();
     alive_.clear();
@@ -132,7 +158,6 @@ class BlockStore {
     }
   }
 
-  /// Drops blocks that were last written before `limit`.
   void drop_before(SimTime limit) {
     while (oldest_ != kNoSlot && entries_[oldest_].written < limit) drop_oldest();
   }

@@ -1,5 +1,4 @@
-// KubeAI's load balancer (internal/loadbalancer): LeastLoad and PrefixHash, and
-// how it reads requests.
+// KubeAI's load balancer (internal/loadbalancer): LeastLoad, PrefixHash, and how it reads requests.
 #pragma once
 
 #include <algorithm>
@@ -147,8 +146,7 @@ class PrefixHash final : public Balancer {
     std::size_t at = ring_.locate(xxh64(key_));
     std::optional<std::uint32_t> fallback;  // The first suitable endpoint, whatever its load.
     for (std::size_t step = 0; step < ring_.size(); ++step) {
-      // A long walk means few endpoints qualify: make sure that at least one
-      // does.
+      // A long walk means few endpoints qualify: make sure that at least one does.
       if (step == kPatience && !anyone_accepts(request.adapter, fallback.has_value())) break;
       const std::uint32_t i = ring_.owner(at);
       if (serves(i, request.adapter)) {
@@ -167,8 +165,7 @@ class PrefixHash final : public Balancer {
   bool accepts(std::uint32_t i) const {
     return chwbl_load_ok(in_flight()[i], total_in_flight(), size(), factor_);
   }
-  // Whether going on can change the result: someone would accept, or (while
-  // there is no fallback yet) someone is at least suitable.
+  // Whether someone would accept, or (while there is no fallback yet) is at least suitable.
   bool anyone_accepts(std::string_view adapter, bool have_fallback) const {
     for (std::uint32_t i = 0; i < size(); ++i)
       if (serves(i, adapter) && (!have_fallback || accepts(i))) return true;

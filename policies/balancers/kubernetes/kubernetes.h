@@ -1,5 +1,4 @@
-// Kubernetes Services, and the plain rotation and random choice that other
-// proxies make.
+// Kubernetes Services, and the plain rotation and random choice that other proxies make.
 #pragma once
 
 #include <algorithm>

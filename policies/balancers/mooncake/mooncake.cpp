@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/kit/block_loads.h"
-#include "policies/balancers/kit/role_pools.h"
 
 namespace routesim::policies {
 namespace {
@@ -27,7 +22,6 @@ class MooncakeBalancer : public RolePools {
 
  protected:
   bool split() const { return !prefill().empty(); }
-  /// The servers that can compute a prompt.
   const std::vector<std::uint32_t>& computing() const { return split() ? prefill() : decode(); }
   std::int64_t block_tokens(std::uint32_t i, std::int64_t blocks) const {
     constexpr std::int64_t kUnknownBlock = 16;

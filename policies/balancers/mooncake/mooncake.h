@@ -5,20 +5,7 @@
 // published: the conductor of the repository is an index of caches that proxies ask.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -45,7 +32,6 @@ enum class MooncakePolicy : std::uint8_t { kConductor, kProxy };
 std::unique_ptr<Balancer> make_mooncake(MooncakePolicy policy, const MooncakeSettings& settings,
                                         const RandomStream& random);
 
-/// The family, for the registry.
 struct MooncakeFamily {
   using Settings = MooncakeSettings;
   static constexpr FamilyFacts facts = {.section = "mooncake",

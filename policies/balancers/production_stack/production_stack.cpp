@@ -4,13 +4,10 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/kit/announced_blocks.h"
-#include "policies/balancers/kit/md5.h"
+#include "policies/balancers/kit/hashes.h"
 #include "policies/balancers/kit/named_servers.h"
 #include "policies/balancers/kit/ring.h"
 #include "policies/balancers/kit/text_blocks.h"
@@ -58,8 +55,7 @@ class ProductionStackBalancer : public Balancer {
   /// The same as listed(), by URL.
   const std::vector<std::uint32_t>& sorted() const { return offered(sorted_); }
 
-  /// The first server that has had no request, else the one with the fewest starts in the window
-  /// (_qps_routing).
+  /// The first server without any request, else the fewest starts in the window (_qps_routing).
   std::uint32_t least_started(SimTime now) {
     std::uint32_t best = listed().front();
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
@@ -118,14 +114,12 @@ class StackRoundRobin final : public ProductionStackBalancer {
 /// Sessions stay where the ring puts them; other requests go to the least started server.
 class StackSession : public ProductionStackBalancer {
  public:
-  StackSession(const ProductionStackSettings& settings, std::string key)
-      : ProductionStackBalancer(settings), key_(std::move(key)) {}
+  explicit StackSession(const ProductionStackSettings& settings)
+      : ProductionStackBalancer(settings), key_(settings.session_key) {}
 
   BalancerNeeds needs() const override {
-    BalancerNeeds needs;
-    needs.identity = !key_.empty();
-    if (!key_.empty()) needs.session_headers = {key_};
-    return needs;
+    if (key_.empty()) return {};
+    return {.identity = true, .session_headers = {key_}};
   }
   BalancerAnswer pick(const BalancerRequest& request) override {
     if (listed().empty()) return std::nullopt;
@@ -199,9 +193,7 @@ class StackPrefixAware final : public ProductionStackBalancer {
 
 class StackKvAware : public StackSession {
  public:
-  explicit StackKvAware(const ProductionStackSettings& settings)
-      : StackSession(settings, settings.session_key) {}
-
+  using StackSession::StackSession;
   BalancerNeeds needs() const override {
     BalancerNeeds needs = StackSession::needs();
     needs.block_keys = true;
@@ -336,6 +328,9 @@ class StackDisaggregatedPrefill final : public ProductionStackBalancer {
   std::uint64_t next_prefill_ = 0, next_decode_ = 0;
 };
 
+template <class T>
+constexpr auto make = make_policy<Balancer, T, ProductionStackSettings>;
+
 }  // namespace
 
 void describe(Describer& d, ProductionStackSettings& s) {
@@ -377,21 +372,11 @@ void ProductionStackFamily::add_faults(const ProductionStackSettings& s, std::st
 std::unique_ptr<Balancer> make_production_stack(ProductionStackPolicy policy,
                                                 const ProductionStackSettings& settings,
                                                 const RandomStream& random) {
-  switch (policy) {
-    case ProductionStackPolicy::kRoundRobin:
-      return std::make_unique<StackRoundRobin>(settings);
-    case ProductionStackPolicy::kSession:
-      return std::make_unique<StackSession>(settings, settings.session_key);
-    case ProductionStackPolicy::kPrefixAware:
-      return std::make_unique<StackPrefixAware>(settings, random);
-    case ProductionStackPolicy::kKvAware:
-      return std::make_unique<StackKvAware>(settings);
-    case ProductionStackPolicy::kLoadAware:
-      return std::make_unique<StackLoadAware>(settings);
-    case ProductionStackPolicy::kDisaggregatedPrefill:
-      break;
-  }
-  return std::make_unique<StackDisaggregatedPrefill>(settings);
+  static constexpr std::array kMakers = {make<StackRoundRobin>,  make<StackSession>,
+                                         make<StackPrefixAware>, make<StackKvAware>,
+                                         make<StackLoadAware>,   make<StackDisaggregatedPrefill>};
+  static_assert(kMakers.size() == ProductionStackFamily::policies.size());
+  return kMakers[static_cast<std::size_t>(policy)](settings, random);
 }
 
 }  // namespace routesim::policies

@@ -2,19 +2,7 @@
 // src/vllm_router/routers/routing_logic.py).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -46,7 +34,6 @@ std::unique_ptr<Balancer> make_production_stack(ProductionStackPolicy policy,
                                                 const ProductionStackSettings& settings,
                                                 const RandomStream& random);
 
-/// The family, for the registry.
 struct ProductionStackFamily {
   using Settings = ProductionStackSettings;
   static constexpr FamilyFacts facts = {.section = "production_stack",

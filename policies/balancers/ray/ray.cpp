@@ -1,14 +1,9 @@
 #include "policies/balancers/ray/ray.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <span>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/legs.h"
@@ -237,7 +232,7 @@ class RayPrefixCacheAffinity final : public RayRouter {
     chosen_.clear();
     if (static_cast<double>(place.matched) / static_cast<double>(length) <
         settings().match_rate_threshold)
-      choose_smallest();
+      chosen_ = all_least(replicas(), [&](std::uint32_t i) { return tree_.size_of(server(i)); });
     else
       for (const std::uint32_t i : replicas())
         if (tree_.owns(place.node, server(i))) chosen_.push_back(i);
@@ -249,20 +244,11 @@ class RayPrefixCacheAffinity final : public RayRouter {
     return std::numeric_limits<double>::infinity();
   }
   bool is_imbalanced() {
-    std::int64_t most = 0, least = std::numeric_limits<std::int64_t>::max();
-    for (const std::uint32_t i : replicas()) {
+    const auto [least, most] = least_and_most(replicas(), [this](std::uint32_t i) {
       const auto usable = usable_length(i);
-      const std::int64_t length = usable ? *usable : probe(i);
-      most = std::max(most, length);
-      least = std::min(least, length);
-    }
+      return usable ? *usable : probe(i);
+    });
     return static_cast<double>(most - least) > limit_;
-  }
-  void choose_smallest() {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    for (const std::uint32_t i : replicas()) least = std::min(least, tree_.size_of(server(i)));
-    for (const std::uint32_t i : replicas())
-      if (tree_.size_of(server(i)) == least) chosen_.push_back(i);
   }
   void evict() {
     const auto units = [this](std::int64_t characters) {

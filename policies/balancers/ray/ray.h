@@ -5,20 +5,7 @@
 // prefix_tree.py @19a1eaa3}, constants.py @1aa63017}.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -56,7 +43,6 @@ enum class RayPolicy : std::uint8_t { kPowerOfTwo, kPrefixCacheAffinity };
 std::unique_ptr<Balancer> make_ray(RayPolicy policy, const RaySettings& settings,
                                    const RandomStream& random);
 
-/// The family, for the registry.
 struct RayFamily {
   using Settings = RaySettings;
   static constexpr FamilyFacts facts = {.section = "ray",

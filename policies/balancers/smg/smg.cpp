@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "policies/balancers/kit/hashes.h"
 #include "policies/balancers/kit/ring.h"
-#include "policies/balancers/kit/text_name.h"
+#include "policies/balancers/kit/text_blocks.h"
 #include "policies/balancers/smg/smg_policies.h"
 
 namespace routesim::policies {
@@ -99,8 +96,7 @@ class ConsistentHashing final : public LegPolicy {
   RandomStream random_;
 };
 
-/// A ring over the first tokens of prompts, or over their text where there are none, with a bound
-/// on loads.
+/// A ring over the first tokens of prompts, else over their text, with a bound on loads.
 class PrefixHashLeg final : public LegPolicy {
  public:
   explicit PrefixHashLeg(const SmgSettings& s) : settings_(s), release_(smg_release(s)) {
@@ -177,32 +173,22 @@ class PrefixHashLeg final : public LegPolicy {
   SmgRing ring_;
 };
 
+template <class T>
+constexpr auto make = make_policy<LegPolicy, T, SmgSettings>;
+
+std::unique_ptr<LegPolicy> make_round_robin(const SmgSettings& s, const RandomStream& random) {
+  return smg_release(s) >= SmgRelease::k1_12 ? make<RoundRobinOfSets>(s, random)
+                                             : make<RoundRobinLeg>(s, random);
+}
+
 std::shared_ptr<LegPolicy> make_leg(SmgPolicy policy, const SmgSettings& s,
                                     const RandomStream& random) {
-  switch (policy) {
-    case SmgPolicy::kRandom:
-      return std::make_shared<RandomLeg>(random);
-    case SmgPolicy::kRoundRobin:
-      if (smg_release(s) >= SmgRelease::k1_12) return std::make_shared<RoundRobinOfSets>();
-      return std::make_shared<RoundRobinLeg>();
-    case SmgPolicy::kPassthrough:
-      return std::make_shared<Passthrough>();
-    case SmgPolicy::kPowerOfTwo:
-      return make_smg_waiting(s, true, random);
-    case SmgPolicy::kLeastLoad:
-      return make_smg_waiting(s, false, random);
-    case SmgPolicy::kPrefixHash:
-      return std::make_shared<PrefixHashLeg>(s);
-    case SmgPolicy::kConsistentHashing:
-      return std::make_shared<ConsistentHashing>(s, random);
-    case SmgPolicy::kManual:
-      return make_smg_manual(s, random);
-    case SmgPolicy::kBucket:
-      return make_smg_bucket(s, random);
-    case SmgPolicy::kCacheAware:
-      break;
-  }
-  return make_smg_cache_aware(s, random);
+  static constexpr std::array kMakers = {
+      make<RandomLeg>,      &make_round_robin,     make<Passthrough>,   &make_smg_power_of_two,
+      &make_smg_least_load, &make_smg_cache_aware, make<PrefixHashLeg>, make<ConsistentHashing>,
+      &make_smg_manual,     &make_smg_bucket};
+  static_assert(kMakers.size() == SmgFamily::policies.size());
+  return kMakers[static_cast<std::size_t>(policy)](s, random);
 }
 
 void describe_loads(Describer& d, SmgSettings& s) {

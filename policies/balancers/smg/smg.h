@@ -3,20 +3,7 @@
 // model_gateway/src/policies of lightseekorg/smg @73da68ca and of smg 1.10.1, 1.12.0 and 1.13.0.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -89,7 +76,6 @@ void describe(Describer& d, SmgSettings& s);
 std::unique_ptr<Balancer> make_smg(SmgPolicy policy, const SmgSettings& settings,
                                    const RandomStream& random);
 
-/// The family, for the registry.
 struct SmgFamily {
   using Settings = SmgSettings;
   static constexpr FamilyFacts facts = {.section = "smg",

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <vector>
 
 #include "policies/balancers/smg/smg_policies.h"
 
@@ -158,8 +157,8 @@ class Bucket final : public LegPolicy {
 
 }  // namespace
 
-std::shared_ptr<LegPolicy> make_smg_bucket(const SmgSettings& s, const RandomStream& random) {
-  return std::make_shared<Bucket>(s, random);
+std::unique_ptr<LegPolicy> make_smg_bucket(const SmgSettings& s, const RandomStream& random) {
+  return std::make_unique<Bucket>(s, random);
 }
 
 }  // namespace routesim::policies

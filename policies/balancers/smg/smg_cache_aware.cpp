@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <vector>
 
 #include "policies/balancers/kit/cache_tree.h"
 #include "policies/balancers/smg/smg_policies.h"
@@ -138,8 +137,6 @@ class CacheAware final : public LegPolicy {
     });
   }
 
-  // ---- From release 1.10 on ----------------------------------------------------------------
-
   std::optional<std::uint32_t> least_wait(const Leg& leg, const BalancerRequest& request,
                                           const PromptText& text) {
     std::vector<std::uint32_t> among = leg.healthy;
@@ -205,8 +202,8 @@ class CacheAware final : public LegPolicy {
 
 }  // namespace
 
-std::shared_ptr<LegPolicy> make_smg_cache_aware(const SmgSettings& s, const RandomStream& random) {
-  return std::make_shared<CacheAware>(s, random);
+std::unique_ptr<LegPolicy> make_smg_cache_aware(const SmgSettings& s, const RandomStream& random) {
+  return std::make_unique<CacheAware>(s, random);
 }
 
 }  // namespace routesim::policies

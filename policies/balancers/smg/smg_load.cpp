@@ -38,11 +38,8 @@ class Waiting final : public LegPolicy {
       among = {leg.healthy[first], leg.healthy[second]};
     }
     if (release_ < SmgRelease::k1_13) return less_loaded(leg, request, among[0], among[1]);
-    if (metric != SmgLoadMetric::kExpectedWait) {
-      std::uint32_t least = leg.load(among.front());
-      for (const std::uint32_t w : among) least = std::min(least, leg.load(w));
-      std::erase_if(among, [&](std::uint32_t w) { return leg.load(w) > least; });
-    }
+    if (metric != SmgLoadMetric::kExpectedWait)
+      among = all_least(among, [&](std::uint32_t w) { return leg.load(w); });
     return wait_.pick(leg, request, among);
   }
 
@@ -153,9 +150,11 @@ std::optional<std::uint32_t> SmgExpectedWait::pick(const Leg& leg, const Balance
   return best;
 }
 
-std::shared_ptr<LegPolicy> make_smg_waiting(const SmgSettings& s, bool of_two,
-                                            const RandomStream& random) {
-  return std::make_shared<Waiting>(s, of_two, random);
+std::unique_ptr<LegPolicy> make_smg_power_of_two(const SmgSettings& s, const RandomStream& random) {
+  return std::make_unique<Waiting>(s, true, random);
+}
+std::unique_ptr<LegPolicy> make_smg_least_load(const SmgSettings& s, const RandomStream& random) {
+  return std::make_unique<Waiting>(s, false, random);
 }
 
 }  // namespace routesim::policies

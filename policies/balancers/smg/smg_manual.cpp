@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/smg/smg_policies.h"
 
 namespace routesim::policies {
@@ -80,15 +79,7 @@ class Manual final : public LegPolicy {
   }
   std::uint32_t assign(const Leg& leg) {
     if (mode_ == SmgAssignment::kRandom) return leg.healthy[random_.below(leg.healthy.size())];
-    std::vector<std::uint32_t> best;
-    std::uint64_t least = 0;
-    for (const std::uint32_t w : leg.healthy) {
-      const std::uint64_t own = weight(leg, w);
-      if (!best.empty() && own > least) continue;
-      if (!best.empty() && own < least) best.clear();
-      least = own;
-      best.push_back(w);
-    }
+    const auto best = all_least(leg.healthy, [&](std::uint32_t w) { return weight(leg, w); });
     return best.size() == 1 ? best.front() : best[random_.below(best.size())];
   }
 
@@ -105,8 +96,8 @@ class Manual final : public LegPolicy {
 
 }  // namespace
 
-std::shared_ptr<LegPolicy> make_smg_manual(const SmgSettings& s, const RandomStream& random) {
-  return std::make_shared<Manual>(s, random);
+std::unique_ptr<LegPolicy> make_smg_manual(const SmgSettings& s, const RandomStream& random) {
+  return std::make_unique<Manual>(s, random);
 }
 
 }  // namespace routesim::policies

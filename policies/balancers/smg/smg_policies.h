@@ -1,10 +1,6 @@
 // The policies of smg.h, one leg each. For smg.cpp and the sources beside it.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "policies/balancers/kit/legs.h"
 #include "policies/balancers/smg/smg.h"
 
@@ -19,8 +15,7 @@ inline bool smg_polls(const SmgSettings& s) {
   return s.load_monitor.value_or(smg_release(s) >= SmgRelease::k1_5);
 }
 
-/// The text of a chat in P/D: up to sglang-router 0.3.2 the first message (sglang #26263, pull
-/// request 27430).
+/// A chat's text in P/D: up to sglang-router 0.3.2 the first message (sglang #26263, PR 27430).
 inline ChatText smg_chat_text(SmgRelease release) {
   return release < SmgRelease::k1_5 ? ChatText::kFirstMessage : ChatText::kMessages;
 }
@@ -64,9 +59,10 @@ class SmgExpectedWait {
   std::vector<Sent> sent_;  ///< By tenant.
 };
 
-std::shared_ptr<LegPolicy> make_smg_waiting(const SmgSettings& s, bool of_two,
-                                            const RandomStream& random);
-std::shared_ptr<LegPolicy> make_smg_cache_aware(const SmgSettings& s, const RandomStream& random);
-std::shared_ptr<LegPolicy> make_smg_manual(const SmgSettings& s, const RandomStream& random);
-std::shared_ptr<LegPolicy> make_smg_bucket(const SmgSettings& s, const RandomStream& random);
+std::unique_ptr<LegPolicy> make_smg_power_of_two(const SmgSettings& s, const RandomStream& random);
+std::unique_ptr<LegPolicy> make_smg_least_load(const SmgSettings& s, const RandomStream& random);
+std::unique_ptr<LegPolicy> make_smg_cache_aware(const SmgSettings& s, const RandomStream& random);
+std::unique_ptr<LegPolicy> make_smg_manual(const SmgSettings& s, const RandomStream& random);
+std::unique_ptr<LegPolicy> make_smg_bucket(const SmgSettings& s, const RandomStream& random);
+
 }  // namespace routesim::policies

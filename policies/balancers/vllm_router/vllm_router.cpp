@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "policies/balancers/kit/cache_tree.h"
@@ -13,7 +10,7 @@
 #include "policies/balancers/kit/hashes.h"
 #include "policies/balancers/kit/legs.h"
 #include "policies/balancers/kit/ring.h"
-#include "policies/balancers/kit/text_name.h"
+#include "policies/balancers/kit/text_blocks.h"
 
 namespace routesim::policies {
 namespace {
@@ -242,27 +239,16 @@ class CacheAware final : public LegPolicy {
   double units_per_character_ = 1;
 };
 
+template <class T>
+constexpr auto make = make_policy<LegPolicy, T, VllmRouterSettings>;
+
 std::shared_ptr<LegPolicy> make_leg(VllmRouterPolicy policy, const VllmRouterSettings& s,
                                     const RandomStream& random) {
-  switch (policy) {
-    case VllmRouterPolicy::kRandom:
-      return std::make_shared<RandomLeg>(random);
-    case VllmRouterPolicy::kRoundRobin:
-      return std::make_shared<RoundRobinLeg>();
-    case VllmRouterPolicy::kPowerOfTwo:
-      return std::make_shared<PowerOfTwo>(s, random);
-    case VllmRouterPolicy::kConsistentHash:
-      return std::make_shared<ConsistentHash>();
-    case VllmRouterPolicy::kRendezvousHash:
-      return std::make_shared<RendezvousHash>();
-    case VllmRouterPolicy::kKvAware:
-      return make_vllm_kv_aware(s, random);
-    case VllmRouterPolicy::kStickyLeastLoaded:
-      return std::make_shared<StickyLeastLoaded>(s);
-    case VllmRouterPolicy::kCacheAware:
-      break;
-  }
-  return std::make_shared<CacheAware>(s, random);
+  static constexpr std::array kMakers = {
+      make<RandomLeg>,      make<RoundRobinLeg>,  make<CacheAware>,    make<PowerOfTwo>,
+      make<ConsistentHash>, make<RendezvousHash>, &make_vllm_kv_aware, make<StickyLeastLoaded>};
+  static_assert(kMakers.size() == VllmRouterFamily::policies.size());
+  return kMakers[static_cast<std::size_t>(policy)](s, random);
 }
 
 }  // namespace

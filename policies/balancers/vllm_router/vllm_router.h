@@ -2,20 +2,7 @@
 // 0.1.16 and 0.1.17 (sdists); power_of_two.rs with polled loads @fa999f98.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/describe.h"
-#include "base/rng.h"
-#include "policies/balancers/kit/balancer.h"
 #include "policies/balancers/kit/family.h"
-#include "policies/balancers/kit/releases.h"
 
 namespace routesim::policies {
 
@@ -63,14 +50,13 @@ inline VllmRouterRelease vllm_router_release(const VllmRouterSettings& s) {
   return release_of<VllmRouterRelease>(kVllmRouterReleases, s.release);
 }
 /// kv_aware. Both legs may be one object.
-std::shared_ptr<LegPolicy> make_vllm_kv_aware(const VllmRouterSettings& s,
+std::unique_ptr<LegPolicy> make_vllm_kv_aware(const VllmRouterSettings& s,
                                               const RandomStream& random);
 
 std::unique_ptr<Balancer> make_vllm_router(VllmRouterPolicy policy,
                                            const VllmRouterSettings& settings,
                                            const RandomStream& random);
 
-/// The family, for the registry.
 struct VllmRouterFamily {
   using Settings = VllmRouterSettings;
   static constexpr FamilyFacts facts = {.section = "vllm_router",

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
-#include <vector>
 
+#include "policies/balancers/kit/choose.h"
 #include "policies/balancers/kit/legs.h"
 #include "policies/balancers/vllm_router/vllm_router.h"
 
@@ -88,10 +88,7 @@ class KvAware final : public LegPolicy {
   }
   /// The fewest requests; equals take turns.
   std::uint32_t fewest_in_turn(const Leg& leg) {
-    const std::uint32_t least = leg.load(least_loaded(leg));
-    std::vector<std::uint32_t> equal;
-    for (const std::uint32_t w : leg.healthy)
-      if (leg.load(w) == least) equal.push_back(w);
+    const auto equal = all_least(leg.healthy, [&](std::uint32_t w) { return leg.load(w); });
     return equal[next_decode_++ % equal.size()];
   }
   std::size_t draw(std::vector<double> costs) {
@@ -117,9 +114,9 @@ class KvAware final : public LegPolicy {
 
 }  // namespace
 
-std::shared_ptr<LegPolicy> make_vllm_kv_aware(const VllmRouterSettings& s,
+std::unique_ptr<LegPolicy> make_vllm_kv_aware(const VllmRouterSettings& s,
                                               const RandomStream& random) {
-  return std::make_shared<KvAware>(s, random);
+  return std::make_unique<KvAware>(s, random);
 }
 
 }  // namespace routesim::policies

@@ -8,11 +8,6 @@ namespace {
 /// Bytes of one token, as the token producer's estimate backend takes it.
 constexpr std::int64_t kBytesPerToken = 4;
 
-bool is_sha(policies::KeyAlgorithm algorithm) {
-  return algorithm == policies::KeyAlgorithm::kSha256Cbor ||
-         algorithm == policies::KeyAlgorithm::kSha256Cbor64;
-}
-
 }  // namespace
 
 KeyedRequest::KeyedRequest(const ScoreRequest& request, const ScorePool& pool,

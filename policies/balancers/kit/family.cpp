@@ -1,6 +1,5 @@
-#include "policies/balancers/kit/releases.h"
+#include "policies/balancers/kit/family.h"
 
-#include <array>
 #include <charconv>
 
 namespace routesim::policies {
