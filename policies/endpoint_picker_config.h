@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -78,6 +79,8 @@ struct RouterReplicas {
   SourceLocation where;
 };
 
+struct Requirements;
+
 struct EndpointPickerConfig {
   std::string api_version;
   Era era = Era::kAug2026;
@@ -95,6 +98,9 @@ struct EndpointPickerConfig {
   /// A map of what the Helm values around the document set for the latency predictor: environment
   /// variables of its servers. Null without a predictor.
   ConfigNode::Ptr predictor = ConfigNode::make_null({});
+  /// What it needs, stored by whoever checked its plugins, which do not change afterwards; null
+  /// before.
+  std::shared_ptr<const Requirements> needs = {};
 
   bool gate(const std::string& name) const {
     const auto it = feature_gates.find(name);

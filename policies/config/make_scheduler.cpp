@@ -36,6 +36,7 @@ std::optional<Requirements> requirements(const EndpointPickerConfig& config,
 }
 
 std::optional<Requirements> requirements(const EndpointPickerConfig& config) {
+  if (config.needs != nullptr) return *config.needs;
   Diagnostics reported_elsewhere;
   return requirements(config, reported_elsewhere);
 }

@@ -23,7 +23,8 @@ std::optional<Requirements> requirements(const EndpointPickerConfig& config,
                                          Diagnostics& diagnostics,
                                          const PluginRegistry* registry = nullptr);
 
-/// The same for a configuration that was checked before; nothing when it has errors after all.
+/// The same for a configuration that was checked before: what it stores of that, else it is checked
+/// again. Nothing when it has errors after all.
 std::optional<Requirements> requirements(const EndpointPickerConfig& config);
 
 }  // namespace routesim::policies

@@ -327,7 +327,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   ResolvedPool out;
   out.config = c;
   out.api_server = api_server(c);
-  out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
+  out.rules = resolve_engine_rules(c.engine, model->max_context, large);
   const bool hybrid = uses_hybrid_kv_manager(c.engine, hybrid_use(c, publishes_events_, *model));
   warn_of_stages(c, path);
   set_windows(out.rules, *model, hybrid);
@@ -353,8 +353,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   relocate(found, path, c.engine.kv_cache_tokens.has_value());
   if (!kv) return std::nullopt;
   out.kv_plan = *kv;
-  out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context, large);
-  set_windows(out.rules, *model, hybrid);
+  set_kv_blocks(out.rules, c.engine, kv->num_gpu_blocks);
   out.kv_cache_tokens = reported_kv_tokens(out.rules, log);
   out.latency = latency(c, *gpu, *model, parallelism,
                         {.kv_dtype = dtype,

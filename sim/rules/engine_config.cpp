@@ -108,13 +108,18 @@ void describe(Describer& d, EngineConfig& c) {
   field(d, {"kv_tiers", "KV blocks outside GPU memory."}, c.kv_tiers);
 }
 
-EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blocks,
-                                 std::int64_t default_max_model_len, bool large_gpu) {
+void set_kv_blocks(EngineRules& rules, const EngineConfig& config, std::int64_t num_gpu_blocks) {
+  rules.num_gpu_blocks = num_gpu_blocks;
+  rules.watermark_blocks = static_cast<std::int64_t>(config.watermark.value_or(0.0) *
+                                                     static_cast<double>(num_gpu_blocks));
+}
+
+EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t default_max_model_len,
+                                 bool large_gpu) {
   const bool newest = c.preset == EnginePreset::k2026H2;
   const bool recent = from_2026(c.preset);
   EngineRules r;
   r.block_size = c.block_size;
-  r.num_gpu_blocks = num_gpu_blocks;
   r.max_model_len = c.max_model_len.value_or(default_max_model_len);
   std::int64_t tokens = large_gpu ? 8192 : 2048;
   std::int64_t seqs = large_gpu ? 1024 : 256;
@@ -128,8 +133,6 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   r.moe_dp_chunk_size = c.moe_dp_chunk_size;
   r.enable_chunked_prefill = c.enable_chunked_prefill;
   r.enable_prefix_caching = c.enable_prefix_caching;
-  r.watermark_blocks =
-      static_cast<std::int64_t>(c.watermark.value_or(0.0) * static_cast<double>(num_gpu_blocks));
   r.reserve_full_isl = c.reserve_full_isl.value_or(recent);
   r.async_scheduling = c.async_scheduling.value_or(recent);
   r.skip_unallocatable_head = c.skip_unallocatable_head.value_or(newest);

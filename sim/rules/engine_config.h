@@ -125,8 +125,10 @@ Duration default_descriptor_time(EnginePreset preset);
 /// Applies the preset and the device-dependent defaults of vLLM's OpenAI server entry point
 /// (8192 tokens and 1024 sequences on GPUs of 70 GiB or more that are not an A100, else 2048 and
 /// 256; the 2025-H2 preset has 256 sequences on the small ones and 1024 on the large ones, too).
-EngineRules resolve_engine_rules(const EngineConfig& config, std::int64_t num_gpu_blocks,
-                                 std::int64_t default_max_model_len, bool large_gpu);
+/// The KV blocks are left to set_kv_blocks(): how many there are depends on these rules.
+EngineRules resolve_engine_rules(const EngineConfig& config, std::int64_t default_max_model_len,
+                                 bool large_gpu);
+void set_kv_blocks(EngineRules& rules, const EngineConfig& config, std::int64_t num_gpu_blocks);
 
 /// The facts beside the engine's rules by which vLLM's log counts the tokens of the KV cache.
 struct KvLog {

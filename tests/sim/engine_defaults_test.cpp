@@ -16,10 +16,10 @@ TEST(EngineDefaults, BatchLimitsByDevice) {
   for (const EnginePreset preset :
        {EnginePreset::k2025H2, EnginePreset::k2026H1, EnginePreset::k2026H2}) {
     const EngineConfig c{.preset = preset};
-    const EngineRules large = resolve_engine_rules(c, 1000, kModelLength, true);
+    const EngineRules large = resolve_engine_rules(c, kModelLength, true);
     EXPECT_EQ(large.max_num_batched_tokens, 8192);
     EXPECT_EQ(large.max_num_seqs, 1024);
-    const EngineRules small = resolve_engine_rules(c, 1000, kModelLength, false);
+    const EngineRules small = resolve_engine_rules(c, kModelLength, false);
     EXPECT_EQ(small.max_num_batched_tokens, 2048);
     EXPECT_EQ(small.max_num_seqs, 256);
   }
@@ -28,12 +28,11 @@ TEST(EngineDefaults, BatchLimitsByDevice) {
 TEST(EngineDefaults, BatchLimitsThatFollowFromOthers) {
   // No more tokens than all sequences can have: 4 x 100. No more sequences than tokens.
   EngineConfig few{.max_num_seqs = 4, .max_model_len = 100};
-  EXPECT_EQ(resolve_engine_rules(few, 1000, kModelLength, true).max_num_batched_tokens, 400);
-  EXPECT_EQ(
-      resolve_engine_rules({.max_num_batched_tokens = 16}, 1000, kModelLength, true).max_num_seqs,
-      16);
+  EXPECT_EQ(resolve_engine_rules(few, kModelLength, true).max_num_batched_tokens, 400);
+  EXPECT_EQ(resolve_engine_rules({.max_num_batched_tokens = 16}, kModelLength, true).max_num_seqs,
+            16);
   // Without chunks a whole prompt must fit into a step.
-  EXPECT_EQ(resolve_engine_rules({.enable_chunked_prefill = false}, 1000, kModelLength, true)
+  EXPECT_EQ(resolve_engine_rules({.enable_chunked_prefill = false}, kModelLength, true)
                 .max_num_batched_tokens,
             kModelLength);
 }
@@ -43,7 +42,7 @@ TEST(EngineDefaults, FlagsThatNobodySet) {
   EXPECT_EQ(c.preset, EnginePreset::k2026H1);
   EXPECT_EQ(c.block_size, 16);
   EXPECT_EQ(c.max_lora_rank, 16);
-  const EngineRules r = resolve_engine_rules(c, 1000, kModelLength, true);
+  const EngineRules r = resolve_engine_rules(c, kModelLength, true);
   EXPECT_EQ(r.block_size, 16);
   EXPECT_EQ(r.max_model_len, kModelLength);
   EXPECT_EQ(r.long_prefill_token_threshold, 0);
@@ -55,8 +54,10 @@ TEST(EngineDefaults, FlagsThatNobodySet) {
   EXPECT_TRUE(r.enable_chunked_prefill);
   EXPECT_TRUE(r.enable_prefix_caching);
   EXPECT_EQ(r.scheduling_policy, SchedulingPolicy::kFcfs);
-  EXPECT_EQ(resolve_engine_rules({.watermark = 0.01}, 1000, kModelLength, true).watermark_blocks,
-            10);
+  EngineRules blocks;
+  set_kv_blocks(blocks, {.watermark = 0.01}, 1000);
+  EXPECT_EQ(blocks.num_gpu_blocks, 1000);
+  EXPECT_EQ(blocks.watermark_blocks, 10);
 }
 
 TEST(EngineDefaults, SwitchesByRelease) {
@@ -73,7 +74,7 @@ TEST(EngineDefaults, SwitchesByRelease) {
         {EnginePreset::k2026H1, true, true, false, true, FreeQueue::kAppendAll, 0.9, 0},
         {EnginePreset::k2026H2, true, true, true, true, FreeQueue::kUnhashedFirst, 0.92, 0.0152}}) {
     const EngineConfig c{.preset = s.preset};
-    const EngineRules r = resolve_engine_rules(c, 1000, kModelLength, true);
+    const EngineRules r = resolve_engine_rules(c, kModelLength, true);
     EXPECT_EQ(r.reserve_full_isl, s.reserve);
     EXPECT_EQ(r.async_scheduling, s.async);
     EXPECT_EQ(r.skip_unallocatable_head, s.skip);
@@ -87,8 +88,7 @@ TEST(EngineDefaults, SwitchesByRelease) {
 
 TEST(EngineDefaults, RanksArePaddedToTheLargestGraph) {
   const auto limit = [](EnginePreset preset, bool eager) {
-    return resolve_engine_rules({.preset = preset, .enforce_eager = eager}, 1000, kModelLength,
-                                true)
+    return resolve_engine_rules({.preset = preset, .enforce_eager = eager}, kModelLength, true)
         .rank_padding_limit;
   };
   EXPECT_EQ(limit(EnginePreset::k2025H2, false), std::numeric_limits<std::int64_t>::max());

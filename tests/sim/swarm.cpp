@@ -64,7 +64,9 @@ EngineRules swarm_rules(Dice& dice, std::int64_t block_size) {
     c.free_queue = dice.one_in(2) ? FreeQueue::kAppendAll : FreeQueue::kUnhashedFirst;
   // From preemption storms to comfort.
   const std::int64_t tokens = dice.one_in(2) ? dice.between(150, 400) : dice.between(400, 6000);
-  return resolve_engine_rules(c, 2 + tokens / block_size, 4000, true);
+  EngineRules rules = resolve_engine_rules(c, 4000, true);
+  set_kv_blocks(rules, c, 2 + tokens / block_size);
+  return rules;
 }
 
 ResolvedPool swarm_pool(Dice& dice, std::int64_t block_size, PoolRole role) {

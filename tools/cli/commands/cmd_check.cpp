@@ -98,7 +98,7 @@ void check_inference_perf(const ConfigNode::Ptr& root, CheckedFile& file) {
 }
 
 void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
-  const auto config = load_endpoint_picker(root, {}, file.diagnostics);
+  auto config = load_endpoint_picker(root, {}, file.diagnostics);
   if (!config) return;
   check_plugins(*config, file.diagnostics);
   // Which servers it is for is not known here.

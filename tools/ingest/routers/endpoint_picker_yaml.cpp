@@ -279,10 +279,11 @@ std::optional<policies::EndpointPickerConfig> load_chart_default(
 
 }  // namespace
 
-void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
+void check_plugins(policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
                    const std::string& path) {
   Diagnostics found;
-  (void)policies::requirements(config, found);
+  if (auto needs = policies::requirements(config, found))
+    config.needs = std::make_shared<const policies::Requirements>(std::move(*needs));
   add_below(path, found, diagnostics);
 }
 

@@ -28,7 +28,7 @@ struct PickerDocument {
 std::optional<PickerDocument> find_picker_document(const std::string& path);
 
 /// Makes every plugin once, for what only their parameters can tell. `path` is as above.
-void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
+void check_plugins(policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
                    const std::string& path = {});
 
 }  // namespace routesim::tools
