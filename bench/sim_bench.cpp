@@ -136,7 +136,8 @@ RunPlan fleet(std::int64_t endpoints, std::int64_t requests, Diagnostics& diagno
   pool.config.replicas = endpoints;
   EngineConfig engine;
   engine.block_size = 64;
-  pool.rules = resolve_engine_rules(engine, 5000, 131'072, true);
+  pool.rules = resolve_engine_rules(engine, 131'072, true);
+  set_kv_blocks(pool.rules, engine, 5000);
   pool.latency =
       std::make_shared<models::CostCurve>(models::CostCurveParameters{.step_ms = 12,
                                                                       .sequence_ms = 0.02,
