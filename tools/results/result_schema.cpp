@@ -221,8 +221,8 @@ std::string result_schema() {
           ->members();
   const Node object = root.object_node();
   members.insert(members.end(), object->members().begin(), object->members().end());
-  ConfigNode::Member parts{.key = "definitions", .key_where = {}, .value = definitions.node()};
-  members.push_back(std::move(parts));
+  const ConfigNode::Ptr parts = tree::map({{"definitions", definitions.node()}});
+  members.push_back(parts->members().front());
   JsonWriter json;
   write_tree(json, *ConfigNode::make_map(std::move(members), {}));
   return json.str() + "\n";

@@ -458,8 +458,8 @@ ExportTable data_of(const PlanRecord& r) {
     return n ? std::optional(static_cast<double>(*n)) : std::nullopt;
   };
   ExportTable table{.name = "plan",
-                  .columns = {"plan", "hardware", "policy", "fleet", "metric", "value"},
-                  .rows = {}};
+                    .columns = {"plan", "hardware", "policy", "fleet", "metric", "value"},
+                    .rows = {}};
   for (const Choice& c : r.plans)
     for (const auto& [name, value] :
          {std::pair<const char*, PlanRecord::Number>("gpus", as_number(c.gpus)),
