@@ -5,7 +5,7 @@
 namespace routesim::policies {
 namespace {
 
-/// What each era changes of the one before, in the order of the enumerators.
+/// The changes of each era from the one before, in the order of the enumerators.
 constexpr std::array<void (*)(EraTraits&), kEraCount> kChanges = {
     [](EraTraits& t) {  // v0.3.2
       t.precise.index_by_engine_hash = true;

@@ -13,6 +13,7 @@
 #include "tools/render/page/html_page.h"
 #include "tools/render/page/page_data.h"
 #include "tools/results/json_tree.h"
+#include "tools/study/plan/plan_record.h"
 #include "tools/study/report/read_results.h"
 #include "tools/study/sweep/sweep_goals.h"
 
@@ -175,15 +176,19 @@ std::string sweep_lines(const std::string& extra_cell = {}, double factor = 1) {
   return text;
 }
 
-/// The cells of these lines, held to a goal.
-SweepCells cells_under(const std::string& lines, const std::string& goal) {
-  std::string rows = lines;
-  rows.pop_back();
-  std::ranges::replace(rows, '\n', ',');
+SweepRecord record_of(std::string lines) {
+  lines.pop_back();
+  std::ranges::replace(lines, '\n', ',');
   Diagnostics diagnostics;
   SweepRecord record =
-      read_sweep_record(*json_tree("{\"sweep_rows\":[" + rows + "]}", {}), diagnostics);
+      read_sweep_record(*json_tree("{\"sweep_rows\":[" + lines + "]}", {}), diagnostics);
   EXPECT_EQ(messages_of(diagnostics), "");
+  return record;
+}
+
+/// The cells of these lines, held to a goal.
+SweepCells cells_under(const std::string& lines, const std::string& goal) {
+  SweepRecord record = record_of(lines);
   record.goals = {goal};
   return cells_of(record, "");
 }
@@ -218,6 +223,14 @@ TEST(SweepPage, DrawsTheLineBetweenMetAndMissed) {
   // none is met.
   EXPECT_EQ(count(page, "class=\"goal-line\""), 3U);
   EXPECT_EQ(count(page, "class=\"crossed\""), 4U) << "two lines in one cell of each variant";
+}
+
+TEST(SweepText, HasEveryRowWithItsInterval) {
+  const std::string text = draw(sweep_document(record_of(sweep_lines()), "Why?"), "table");
+  for (const char* line : {"grid · sweep · routesim 1 · 12 cells\nWhy?\n",
+                           "12 cells: 10 not overloaded", "5     2        a        250.0 ±10.0\n",
+                           "20    2        b         ! 3000 ±10\n", "  20  4 servers  4 servers\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
 }
 
 TEST(SweepPage, AnIntervalAroundTheBoundDecidesNothing) {
@@ -401,6 +414,74 @@ TEST(PlanPage, ABoundOfZeroIsNoNearMiss) {
                       {"evaluated", {failing}}};
   EXPECT_EQ(page_of_text(alone.dump()).find("<td></td></tr>"), std::string::npos)
       << "it says by how much";
+}
+
+/// A plan whose numbers all differ.
+constexpr char kFullPlan[] = R"({
+  "plan": "p", "version": "1", "met": true, "rests_on": "fitted step times",
+  "robustness": "It holds.", "rate_today": 10, "growth": 0.5, "planned_rate": 15,
+  "confidence": 0.9, "goals": ["ttft_ms.p99 < 500"],
+  "plans": [{
+    "hardware": "H100 tp2", "policy": "precise", "replicas": {"prefill": 1, "decode": 2},
+    "gpus": 6, "price_per_hour": 15.5, "step_times": "roofline",
+    "validation": [{"quantity": "TTFT mean", "published_numbers": 7,
+                    "mean_absolute_error_percent": 3.25, "worst_error_percent": -9.5}],
+    "step_time_band": {"fraction": 0.1, "longer": {"replicas": {"decode": 3},
+                       "price_per_hour": 20.25}, "shorter": null},
+    "price_per_million_output_tokens": 1.125, "output_tokens_per_s": 3000,
+    "knee_requests_per_s": 17.25, "knee_fails_at": 18.5, "spare_replicas_today": 4,
+    "binding": {"resource": "KV blocks", "goal": "ttft_ms.p99", "missed_by": 1.75,
+                "missed_by_with_double": 0.625},
+    "goals": [{"goal": "ttft_ms.p99 < 500", "name": "ttft_ms.p99", "bound": 500,
+               "verdict": "meets", "mean": 412.5, "half_width": 20.5}],
+    "host_memory": {"gib": 40, "same_fleet_without": {"output_tokens_per_s": 2900,
+                    "request_latency_s": 9, "goals": [{"goal": "ttft_ms.p99 < 500",
+                    "name": "ttft_ms.p99", "bound": 500, "verdict": "misses", "mean": 712.5}]},
+                    "fleet_without": {"replicas": {"decode": 5}, "price_per_hour": 30.75}}}],
+  "families": [{"hardware": "H100 tp2", "policy": "precise", "method": "scan", "sizes": 64,
+                "sizes_tried": 9, "replicas": {"decode": 2}, "price_per_hour": 14.5}],
+  "evaluated": [{"hardware": "H100 tp2", "policy": "precise", "replicas": {"decode": 1},
+                 "price_per_hour": 5.5, "verdict": "misses",
+                 "worst": {"goal": "ttft_ms.p99 < 500", "name": "ttft_ms.p99", "bound": 500,
+                           "mean": 1250, "shortfall": 2.5}}],
+  "runs": 321})";
+
+PlanRecord full_plan() {
+  Diagnostics diagnostics;
+  PlanRecord plan = read_plan_record(*json_tree(kFullPlan, {}), diagnostics);
+  EXPECT_EQ(messages_of(diagnostics), "");
+  return plan;
+}
+
+TEST(PlanText, HasEveryNumberOfTheRecord) {
+  const std::string text = draw(plan_document(full_plan()), "table");
+  for (const char* line :
+       {"is 1 prefill + 2 decode of H100 tp2, precise, $15.50 an hour and $1.12 per million output",
+        "  TTFT p99 412\u00a0ms of at most 500\u00a0ms: 17.5\u00a0% to spare\n",
+        "TTFT mean 3.2 % (7, worst -9.5 %).\n",
+        "Planned for 15\u00a0req/s (10\u00a0req/s today, 50\u00a0% growth). Goals, each with 90 % ",
+        "  roofline       6  15.50        - to 20.25        1.12       17.25            4  ",
+        "KV blocks bind: at 18.50 req/s ttft_ms.p99 misses by a factor of 1.750, with twice as "
+        "much "
+        "by 0.625, which meets it.\n",
+        "40 GiB of host memory per engine: without it the same fleet has ttft_ms.p99 712.5, 2900 "
+        "output tokens/s instead of 3000; the goals take 5 decode at $30.75/h without it, $15.50/h "
+        "with it.\n",
+        "ttft_ms.p99 < 500              412.5 ±20.50, 17.5\u00a0% to spare",
+        "1 decode of H100 tp2, precise  5.50  ttft_ms.p99 < 500   1250  missed by 150\u00a0%",
+        "14.50            9            64  splits in the order of their price",
+        "The search took 321 runs.\n", "The 90 % confidence covers chance between runs"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
+}
+
+TEST(PlanText, NamesTheNearestMissHoweverFar) {
+  PlanRecord plan = full_plan();
+  plan.plans.clear();
+  plan.evaluated.front().worst->shortfall.reset();  // Without end: null in the file.
+  EXPECT_NE(draw(plan_document(plan), "table")
+                .find("  Nearest: 1 decode of H100 tp2, precise, with ttft_ms.p99 1250 (goal "
+                      "ttft_ms.p99 < 500).\n"),
+            std::string::npos);
 }
 
 json error_row(const std::string& policy, double mape) {

@@ -157,7 +157,7 @@ struct TrustRecord {
 
 void describe(Describer& d, TrustRecord::Validation& r);
 
-/// What validation found for a class of step times.
+/// The errors that validation found for a class of step times.
 std::vector<TrustRecord::Validation> validation_of(models::Trust trust);
 
 /// The effect of kCapacityBand of the KV blocks near a knee.

@@ -47,7 +47,7 @@ class Least {
   std::uint64_t equals_ = 0;
 };
 
-/// Those of `among` with the least value, in their order.
+/// All of `among` with the least value, in their order.
 template <class F>
 std::vector<std::uint32_t> all_least(std::span<const std::uint32_t> among, F value_of) {
   std::vector<std::uint32_t> equals;

@@ -61,10 +61,9 @@ ExitCode run_report(Options& options, Console& console) {
   for (const ResultText& result : results)
     if (!data_block(result.text)) check_rows(result.file, result.text, diagnostics);
   PageData data;
-  bool has_sweep = false;
   const std::vector<std::string> goals = options.all("goal");
-  if (!diagnostics.has_errors()) data = read_results(results, diagnostics, goals, &has_sweep);
-  if (!diagnostics.has_errors() && !goals.empty() && !has_sweep)
+  if (!diagnostics.has_errors()) data = read_results(results, diagnostics, goals);
+  if (!diagnostics.has_errors() && !goals.empty() && !data.has_sweep)
     diagnostics.error({.file = "--goal"}, "", "is about the rows of a sweep, and none was given");
   if (paths.size() == 2 && data.runs.size() == 2 && data.bodies.size() == 2)
     if (const auto comparison = before_and_after(paths)) {

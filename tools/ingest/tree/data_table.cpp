@@ -48,8 +48,8 @@ struct KeyFile {
 
 std::string_view compiled_in(std::string_view path) {
   const auto* const file =
-      std::ranges::find(kDataFiles, path, [](const auto& f) { return f.first; });
-  ROUTESIM_CHECK(file != std::end(kDataFiles), "a file is not compiled in");
+      std::ranges::find(kEmbedded, path, [](const auto& f) { return f.first; });
+  ROUTESIM_CHECK(file != std::end(kEmbedded), "a file is not compiled in");
   return file->second;
 }
 
@@ -62,7 +62,7 @@ DataTable data_table(std::string_view path) {
 const KeyTable& key_table(std::string_view format) {
   static const std::deque<KeyFile> kFiles = [] {
     std::deque<KeyFile> files;
-    for (const auto& [path, text] : kDataFiles)
+    for (const auto& [path, text] : kEmbedded)
       if (path.ends_with("_keys.csv")) files.emplace_back(path);
     return files;
   }();

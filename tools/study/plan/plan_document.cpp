@@ -22,15 +22,6 @@ using Evaluated = PlanRecord::Evaluated;
 using Family = PlanRecord::Family;
 using Goal = PlanRecord::Goal;
 
-/// Four digits, for people.
-std::string brief(double v) {
-  const double size = std::abs(v);
-  if (!std::isfinite(v)) return "-";
-  if (size >= 1000 || size == 0) return fixed_text(v, 0);
-  if (size >= 100) return fixed_text(v, 1);
-  return fixed_text(v, size >= 10 ? 2 : 3);
-}
-
 std::string dollars(double v) { return "$" + fixed_text(v, 2); }
 
 /// `H100 tp2, precise`.
@@ -94,8 +85,9 @@ std::string goal_sentence(const Goal& goal) {
 }
 
 std::string state_text(const Goal& goal) {
-  std::string text = brief(goal.mean);
-  if (std::isfinite(goal.half_width) && goal.half_width > 0) text += " ±" + brief(goal.half_width);
+  std::string text = plan_number(goal.mean);
+  if (std::isfinite(goal.half_width) && goal.half_width > 0)
+    text += " ±" + plan_number(goal.half_width);
   return text;
 }
 
@@ -128,15 +120,18 @@ std::string headline(const PlanRecord& r) {
 
 /// The nearest of all misses, and of which goal.
 std::string nearest_miss(const PlanRecord& r) {
+  // A shortfall without end is null in the file.
+  const auto shortfall = [](const Evaluated& e) {
+    const double v = e.worst->shortfall.value_or(INFINITY);
+    return std::isnan(v) ? INFINITY : v;
+  };
   const Evaluated* nearest = nullptr;
   for (const Evaluated& e : r.evaluated)
-    if (e.worst && e.worst->shortfall &&
-        (nearest == nullptr || *e.worst->shortfall < *nearest->worst->shortfall))
-      nearest = &e;
+    if (e.worst && (nearest == nullptr || shortfall(e) < shortfall(*nearest))) nearest = &e;
   if (nearest == nullptr) return {};
   return fmt::format("Nearest: {} of {}, with {} {} (goal {}).", fleet_text(nearest->replicas),
                      family_text(*nearest), nearest->worst->name,
-                     nearest->worst->mean ? brief(*nearest->worst->mean) : "-",
+                     nearest->worst->mean ? plan_number(*nearest->worst->mean) : "-",
                      nearest->worst->goal);
 }
 
@@ -221,7 +216,8 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
          {.text = band_prices(plan.step_time_band)},
          price(plan.price_per_million_output_tokens, here + "price_per_million_output_tokens"),
          number(plan.knee_requests_per_s, Unit::kRequestsPerSecond, here + "knee_requests_per_s",
-                (plan.knee_fails_at ? "" : "over ") + brief(plan.knee_requests_per_s.value_or(0))),
+                (plan.knee_fails_at ? "" : "over ") +
+                    plan_number(plan.knee_requests_per_s.value_or(0))),
          count(plan.spare_replicas_today, here + "spare_replicas_today"),
          {.text = binds.empty() ? "-" : binds}});
   }
@@ -232,19 +228,20 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
 std::string binding_sentence(const Choice& plan) {
   const PlanRecord::Binding& b = plan.binding;
   if (!plan.knee_fails_at)
-    return "no rate up to " + brief(plan.knee_requests_per_s.value_or(0)) + " req/s fails.";
+    return "no rate up to " + plan_number(plan.knee_requests_per_s.value_or(0)) + " req/s fails.";
   const double missed_by = b.missed_by.value_or(INFINITY);
   const double with_double = b.missed_by_with_double.value_or(INFINITY);
-  std::string text = fmt::format("{} binds: at {} req/s {} ",
-                                 b.goal.empty()       ? "nothing up to the limit"
-                                 : b.resource.empty() ? "nothing alone"
-                                                      : b.resource,
-                                 brief(*plan.knee_fails_at), b.goal);
+  const std::string what = b.goal.empty()       ? "nothing up to the limit"
+                           : b.resource.empty() ? "nothing alone"
+                                                : b.resource;
+  std::string text =
+      fmt::format("{} {}: at {} req/s {} ", what, what.ends_with("blocks") ? "bind" : "binds",
+                  plan_number(*plan.knee_fails_at), b.goal);
   text += missed_by > 1
-              ? "misses by a factor of " + brief(missed_by)
-              : "is at " + brief(missed_by) + " of its bound, too near for the confidence";
+              ? "misses by a factor of " + plan_number(missed_by)
+              : "is at " + plan_number(missed_by) + " of its bound, too near for the confidence";
   if (with_double < missed_by) {
-    text += ", with twice as much by " + brief(with_double);
+    text += ", with twice as much by " + plan_number(with_double);
     if (with_double <= 1) text += ", which meets it";
   }
   return text + ".";
@@ -257,10 +254,10 @@ std::string memory_sentence(const Choice& plan) {
   const PlanRecord::Without& without = *memory.same_fleet_without;
   std::vector<std::string> changes;
   for (const Goal& goal : without.goals)
-    if (!is_built_in(goal.name)) changes.push_back(goal.name + " " + brief(goal.mean));
+    if (!is_built_in(goal.name)) changes.push_back(goal.name + " " + plan_number(goal.mean));
   changes.push_back(fmt::format("{} output tokens/s instead of {}",
-                                brief(without.output_tokens_per_s),
-                                brief(plan.output_tokens_per_s.value_or(NAN))));
+                                plan_number(without.output_tokens_per_s),
+                                plan_number(plan.output_tokens_per_s.value_or(NAN))));
   const std::string text =
       fmt::format("{} GiB of host memory per engine: without it the same fleet has {}; ",
                   number_text(memory.gib), fmt::join(changes, ", "));
@@ -327,7 +324,7 @@ Table misses_table(const PlanRecord& r, const std::string& path) {
         {{.text = fleet_text(e.replicas) + " of " + family_text(e)},
          price(e.price_per_hour, here + "/price_per_hour"),
          {.text = worst.goal},
-         {.text = brief(*worst.mean),
+         {.text = plan_number(*worst.mean),
           .number = in_base_unit({.value = *worst.mean, .path = here + "/worst/mean"}, view),
           .unit = view.unit},
          {.text = why}});

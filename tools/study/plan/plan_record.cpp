@@ -165,14 +165,6 @@ namespace {
 
 using Replicas = PlanRecord::Replicas;
 
-/// Four digits, for people.
-std::string plan_number(double v) {
-  const double size = std::abs(v);
-  if (size >= 1000 || size == 0) return fixed_text(v, 0);
-  if (size >= 100) return fixed_text(v, 1);
-  return fixed_text(v, size >= 10 ? 2 : 3);
-}
-
 Replicas replicas_of(const PlanSpace& space, const FleetSize& size) {
   Replicas out;
   for (std::size_t i = 0; i < size.size(); ++i)
@@ -377,6 +369,14 @@ std::string too_short_text(const FleetEvaluation& best) {
 }
 
 }  // namespace
+
+std::string plan_number(double v) {
+  const double size = std::abs(v);
+  if (!std::isfinite(v)) return "-";
+  if (size >= 1000 || size == 0) return fixed_text(v, 0);
+  if (size >= 100) return fixed_text(v, 1);
+  return fixed_text(v, size >= 10 ? 2 : 3);
+}
 
 std::string fleet_text(const Replicas& replicas) {
   std::string text;

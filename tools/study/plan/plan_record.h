@@ -127,6 +127,9 @@ std::string plan_json(PlanRecord& record);
 /// The answer of the plan. `path` is where the record stands in the data block of a page.
 StudyDocument plan_document(const PlanRecord& record, const std::string& path = {});
 
+/// Four digits, for people; `-` for what is not finite.
+std::string plan_number(double v);
+
 /// `8 vllm`, `1 prefill + 2 decode`.
 std::string fleet_text(const PlanRecord::Replicas& replicas);
 

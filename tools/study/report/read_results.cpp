@@ -167,7 +167,8 @@ Show read_result(Kind kind, const ConfigNode& tree, const ResultText& result, bo
 }  // namespace
 
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
-                      const std::vector<std::string>& goals, bool* has_sweep) {
+                      const std::vector<std::string>& goals) {
+  PageData data;
   std::vector<ConfigNode::Ptr> all;
   std::vector<Show> shown;
   for (const ResultText& result : results) {
@@ -184,7 +185,7 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     for (ConfigNode::Ptr part : several != nullptr ? several->items() : std::vector{value}) {
       const Kind kind = kind_of(*part);
       if (kind == Kind::kSweep && !goals.empty()) part = with_goals(*part, goals);
-      if (kind == Kind::kSweep && has_sweep != nullptr) *has_sweep = true;
+      data.has_sweep |= kind == Kind::kSweep;
       if (kind == Kind::kUnknown)
         diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
       else
@@ -192,7 +193,6 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
       all.push_back(std::move(part));
     }
   }
-  PageData data;
   if (diagnostics.has_errors()) return data;
   for (std::size_t i = 0; i < all.size(); ++i)
     shown[i](data, all.size() == 1 ? "" : "/results/" + std::to_string(i));

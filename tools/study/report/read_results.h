@@ -17,6 +17,7 @@ struct PageData {
   std::vector<PageRun> runs;
   std::vector<PageBody> bodies;  ///< Of every result, in the order of the files.
   std::string block;             ///< Their data block.
+  bool has_sweep = false;        ///< Goals can be set for some result.
 };
 
 /// One result file's text.
@@ -27,10 +28,10 @@ struct ResultText {
 
 /// Reads results: JSON of `run`, `plan`, `tune`, `compare` or `validate`, JSON lines of `sweep`, or
 /// a page made from them. Anything else is an error at its file. `goals` replace those of the
-/// sweeps among them, whose presence `has_sweep` tells; a goal that cannot be read, or on a metric
-/// that its sweep does not have, is an error. The page is empty then.
+/// sweeps among them; a goal that cannot be read, or on a metric that its sweep does not have, is
+/// an error. The page is empty after an error.
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
-                      const std::vector<std::string>& goals = {}, bool* has_sweep = nullptr);
+                      const std::vector<std::string>& goals = {});
 
 inline std::string render_page(const PageData& data) {
   return render_page(data.bodies, data.block);

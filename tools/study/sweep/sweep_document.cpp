@@ -1,7 +1,6 @@
 // The answer of a sweep: the cells that meet the goals, the smallest fleet for each rate, and the
 // numbers behind both. Without goals, the cells that are not overloaded.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -10,6 +9,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/render/metric_view.h"
+#include "tools/results/metrics.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 #include "tools/study/sweep/sweep_goals.h"
@@ -418,17 +418,17 @@ Table cells_table(const SweepCells& cells, const SweepGoals& goals) {
 
 // ------------------------------------------------------------------------------ plain
 
-/// The first metrics; of the usual ones, those that say most.
+/// The first metrics; where the file named none, those of the standard ones that say most.
 std::vector<std::string> columns_of(const SweepCells& cells) {
   constexpr std::size_t kMost = 6;
-  constexpr std::array<const char*, 5> kUsual = {"output_tokens_per_s", "ttft_ms.mean",
-                                                 "ttft_ms.p99", "tpot_ms.mean",
-                                                 "prefix_cache_hit_rate"};
-  std::vector<std::string> columns;
-  for (const char* name : kUsual)
-    if (std::ranges::find(cells.metrics, name) != cells.metrics.end()) columns.emplace_back(name);
-  if (columns.size() == kUsual.size() && cells.metrics.size() > kMost) return columns;
-  columns = cells.metrics;
+  const std::vector<MetricName> standard = standard_metrics();
+  const auto is_name = [](const MetricName& metric, const std::string& name) {
+    return metric.text == name;
+  };
+  if (std::ranges::mismatch(standard, cells.metrics, is_name).in1 == standard.end())
+    return {"output_tokens_per_s", "ttft_ms.mean", "ttft_ms.p99", "tpot_ms.mean",
+            "prefix_cache_hit_rate"};
+  std::vector<std::string> columns = cells.metrics;
   columns.resize(std::min(columns.size(), kMost));
   return columns;
 }

@@ -1,4 +1,4 @@
-// What a tuning says to deploy: the document, the flags, and the command that repeats it.
+// A tuning names what to deploy: the document, the flags, and the command that repeats it.
 #pragma once
 
 #include <string>

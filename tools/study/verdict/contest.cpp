@@ -116,7 +116,7 @@ Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& membe
   const auto over = [&](std::string_view key, std::vector<std::size_t> stages) {
     if (are_whole_runs(all, stages)) stages.clear();
     Yardstick yardstick{.by = measure(key), .stages = std::move(stages)};
-    // As sentences name them.
+    // Sentences name them so.
     yardstick.by.title = key == kGoodput ? "goodput" : metric_view(key).title;
     return yardstick;
   };
