@@ -284,7 +284,8 @@ class AibrixPrefixCache final : public AibrixBalancer {
     for (const std::uint32_t i : ready()) loads_.push_back(in_flight()[i]);
     const double limit = load_limit(loads_);
     const bool imbalanced = is_imbalanced();
-    const std::uint32_t least = in_flight()[least_loaded().front()];
+    const auto load_of = [this](std::uint32_t i) { return in_flight()[i]; };
+    const std::uint32_t least = least_and_most(ready(), load_of).first;
     Least<std::pair<std::int64_t, std::uint32_t>> best(Ties::kAllDrawn, random());
     for (const AibrixPrefixTable::Match& m : matches) {
       const auto i = pods().index(m.pod);

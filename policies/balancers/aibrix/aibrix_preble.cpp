@@ -169,7 +169,10 @@ class AibrixPreble final : public AibrixBalancer {
   BalancerAnswer route(const BalancerRequest& request) override {
     sweep(request.now);
     const PrebleTree::Found found = tree_.insert(request.text, request.now);
-    candidates_ = is_imbalanced() ? least_loaded() : ready();
+    if (is_imbalanced())
+      candidates_ = least_loaded();
+    else
+      candidates_ = ready();
     std::optional<std::uint32_t> pod;
     if (2 * found.matched > request.text.units()) pod = by_prefix(found.node);
     const BalancerPick pick = pick_of(settle(pod ? *pod : by_cost()));
