@@ -6,6 +6,7 @@
 //     LoadTraits traits_of(const T& t);
 //     std::vector<LoadFile> files_of(const T& t);
 //     std::string scale_rates(T& t, double by);
+//     std::string hold_rate(T& t, double rate, double seconds);
 //     std::unique_ptr<LoadGenerator> make_load_generator(const T& t, const WorkloadOptions&,
 //                                                        const LoadInputs&, Diagnostics&);
 #pragma once

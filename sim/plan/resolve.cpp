@@ -9,6 +9,7 @@
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
 #include "sim/plan/router_costs.h"
+#include "workloads/warmed_load.h"
 
 namespace routesim::sim {
 
@@ -575,6 +576,25 @@ std::vector<std::vector<std::pair<std::string, std::string>>> headers_by_class(
   return out;
 }
 
+/// RunPlan::make_load of a scenario.
+struct LoadMaker {
+  WorkloadConfig workload;
+  workloads::LoadInputs files;
+  AdapterDemand adapters;
+  Duration warm_up = Duration::zero();
+
+  std::unique_ptr<workloads::LoadGenerator> operator()(std::uint64_t seed, Diagnostics& d) const {
+    std::unique_ptr<workloads::LoadGenerator> load = make_load(workload, files, seed, d);
+    if (load == nullptr) return load;
+    if (warm_up > Duration::zero()) load = workloads::with_warm_up(std::move(load), warm_up);
+    if (!adapters.traffic.shares.empty())
+      load = workloads::with_adapters(std::move(load), adapters.traffic, seed);
+    if (!workload.classes.empty())
+      load = workloads::with_traffic_classes(std::move(load), workload.classes, seed);
+    return load;
+  }
+};
+
 void warn_of_predictor(const RunPlan& plan, const SourceLocation& where, Diagnostics& diagnostics) {
   const std::optional<PredictorSettings>& asked = plan.scenario.routing.latency_predictor;
   if (!asked || asked->kind == PredictorKind::kNone || plan.latency_predictor) return;
@@ -640,16 +660,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     plan.latency_predictor = deciding_predictor(scenario.routing, *plan.endpoint_picker);
   warn_of_predictor(plan, inputs.where, diagnostics);
   Diagnostics scaled;  // try_load says it.
-  plan.make_load = [w = with_release_defaults(scenario, scaled), files = inputs.load, adapters](
-                       std::uint64_t seed, Diagnostics& d) {
-    std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
-    if (load == nullptr) return load;
-    if (!adapters.traffic.shares.empty())
-      load = workloads::with_adapters(std::move(load), adapters.traffic, seed);
-    if (!w.classes.empty())
-      load = workloads::with_traffic_classes(std::move(load), w.classes, seed);
-    return load;
-  };
+  plan.make_load = LoadMaker{with_release_defaults(scenario, scaled), inputs.load, adapters};
   if (!try_load(scenario, inputs.load, diagnostics)) return std::nullopt;
   return plan;
 }
@@ -658,6 +669,17 @@ void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnos
   Resolver resolver(inputs, false, diagnostics);
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i)
     resolver.check_names(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
+}
+
+std::string hold_rate(RunPlan& plan, double rate, double seconds, Duration warm_up) {
+  const auto* maker = plan.make_load.target<LoadMaker>();
+  if (maker == nullptr) return "the load is made by a caller";
+  LoadMaker held = *maker;
+  held.warm_up = warm_up;
+  std::string why_not = hold_rate(held.workload.load, rate, seconds);
+  held.workload.options.warmup_stages = 0;
+  if (why_not.empty()) plan.make_load = std::move(held);
+  return why_not;
 }
 
 WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics) {

@@ -65,6 +65,77 @@ TEST(RateScale, MultipliesTheRatesOfEveryKindOfLoad) {
   EXPECT_EQ(twice(trace).load.get<workloads::TraceWorkload>()->replay.time_scale, 1.5);
 }
 
+/// The load as one stage of 4 requests/s for 50 s.
+workloads::Load held(workloads::Load load) {
+  EXPECT_EQ(hold_rate(load, 4, 50), "");
+  return load;
+}
+
+TEST(HeldRate, IsOneStageOfEveryKindOfLoad) {
+  workloads::Load groups;
+  groups.emplace<workloads::GroupLoadConfig>();
+  const auto held_groups = *held(groups).get<workloads::GroupLoadConfig>();
+  EXPECT_EQ(held_groups.rate, 4);
+  EXPECT_EQ(held_groups.requests, 200);
+
+  workloads::Load perf;
+  auto& load = perf.emplace<workloads::inference_perf::Workload>().config.emplace().load;
+  load.stages.resize(3);
+  load.sweep.emplace();
+  const auto held_perf = held(perf).get<workloads::inference_perf::Workload>()->config->load;
+  ASSERT_EQ(held_perf.stages.size(), 1U);
+  EXPECT_EQ(held_perf.stages[0].rate, 4);
+  EXPECT_EQ(held_perf.stages[0].duration, 50);
+  EXPECT_FALSE(held_perf.sweep);
+
+  workloads::Load bench;
+  auto& flags = bench.emplace<workloads::vllm_bench::Config>();
+  flags.ramp_up_strategy = workloads::RampUp::kLinear;
+  flags.ramp_up_start_rps = flags.ramp_up_end_rps = 3;
+  flags.runs = {{.request_rate = 9, .max_concurrency = 64}, {}};
+  const auto held_bench = *held(bench).get<workloads::vllm_bench::Config>();
+  EXPECT_EQ(held_bench.request_rate, 4);
+  EXPECT_EQ(held_bench.num_prompts, 200);
+  EXPECT_EQ(held_bench.ramp_up_strategy, workloads::RampUp::kNone);
+  EXPECT_EQ(held_bench.max_concurrency, 64) << "of the open run: the other sends all at once";
+  EXPECT_TRUE(held_bench.runs.empty());
+
+  workloads::Load guide;
+  guide.emplace<workloads::guidellm::Config>().max_requests = {10};
+  const auto held_guide = *held(guide).get<workloads::guidellm::Config>();
+  EXPECT_EQ(held_guide.profile.kind, workloads::guidellm::ProfileKind::kConstant);
+  EXPECT_EQ(held_guide.profile.rate, std::vector<double>{4});
+  EXPECT_EQ(held_guide.profile.max_concurrency, 512) << "as in the sweep";
+  EXPECT_EQ(held_guide.max_seconds, std::vector<double>{50});
+  EXPECT_TRUE(held_guide.max_requests.empty());
+
+  workloads::Load rounds;
+  rounds.emplace<workloads::MultiRoundQaConfig>().runs = {{.num_users = 3}, {.num_users = 7}};
+  const auto held_rounds = *held(rounds).get<workloads::MultiRoundQaConfig>();
+  EXPECT_EQ(held_rounds.qps, 4);
+  EXPECT_EQ(held_rounds.time, 50);
+  EXPECT_EQ(held_rounds.num_users, 7) << "of the last run";
+  EXPECT_TRUE(held_rounds.runs.empty());
+}
+
+TEST(HeldRate, IsRefusedWhereTheLoadHasNone) {
+  const auto refused = [](auto tool) {
+    workloads::Load load;
+    load.emplace<decltype(tool)>() = std::move(tool);
+    return hold_rate(load, 4, 50);
+  };
+  EXPECT_NE(refused(workloads::ConversationsConfig()).find("closed loop"), std::string::npos);
+  EXPECT_NE(refused(workloads::TraceWorkload()).find("times of its records"), std::string::npos);
+  EXPECT_NE(refused(workloads::vllm_bench::Config()).find("request_rate is inf"),
+            std::string::npos);
+  workloads::guidellm::Config guide;
+  guide.profile.kind = workloads::guidellm::ProfileKind::kConcurrent;
+  EXPECT_NE(refused(guide).find("closed loop"), std::string::npos);
+  workloads::inference_perf::Workload perf;
+  perf.config.emplace().load.type = workloads::inference_perf::LoadType::kConcurrent;
+  EXPECT_NE(refused(perf).find("closed loop"), std::string::npos);
+}
+
 TEST(RateScale, IsRefusedWhereTheLoadHasNoRate) {
   WorkloadConfig conversations;
   conversations.load.emplace<workloads::ConversationsConfig>();

@@ -31,6 +31,12 @@ std::string scale_rates(Config& t, double by) {
   return {};
 }
 
+std::string hold_rate(Config& t, double rate, double seconds) {
+  t.rate = rate;
+  t.duration_s = seconds;
+  return {};
+}
+
 class Source final : public RequestSource {
  public:
   explicit Source(std::int64_t tokens) : tokens_(tokens) {}

@@ -291,6 +291,10 @@ std::string scale_rates(ConversationsConfig&, double) {
   return "conversations are a closed loop: each client waits for its answers";
 }
 
+std::string hold_rate(ConversationsConfig&, double, double) {
+  return "conversations are a closed loop: each client waits for its answers";
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& config,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs& inputs,

@@ -79,6 +79,7 @@ std::int64_t prompt_tokens(const ChatThread& thread, const ChatTemplate& chat_te
 LoadTraits traits_of(const ConversationsConfig& config);
 std::vector<LoadFile> files_of(const ConversationsConfig& config);
 std::string scale_rates(ConversationsConfig& config, double by);
+std::string hold_rate(ConversationsConfig& config, double rate, double seconds);
 
 /// Without conversations in `inputs`, synthetic threads are used. Null after an error.
 std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& config,

@@ -114,6 +114,12 @@ std::string scale_rates(GroupLoadConfig& config, double by) {
   return {};
 }
 
+std::string hold_rate(GroupLoadConfig& config, double rate, double seconds) {
+  config.rate = rate;
+  config.requests = std::max<std::int64_t>(1, std::llround(rate * seconds));
+  return {};
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs&, Diagnostics& diagnostics) {

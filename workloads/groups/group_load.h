@@ -34,6 +34,7 @@ void describe(Describer& d, GroupLoadConfig& t);
 LoadTraits traits_of(const GroupLoadConfig& config);
 std::vector<LoadFile> files_of(const GroupLoadConfig& config);
 std::string scale_rates(GroupLoadConfig& config, double by);
+std::string hold_rate(GroupLoadConfig& config, double rate, double seconds);
 
 std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config,
                                                    const WorkloadOptions& options,

@@ -451,6 +451,21 @@ std::string scale_rates(Config& config, double by) {
   return config.profile.rate.empty() ? "its profile has no rate" : "";
 }
 
+std::string hold_rate(Config& config, double rate, double seconds) {
+  Profile& p = config.profile;
+  if (p.kind == ProfileKind::kSynchronous || p.kind == ProfileKind::kConcurrent)
+    return "its profile is a closed loop: each stream waits for its answers";
+  if (p.kind == ProfileKind::kThroughput) return "its profile sends everything at once";
+  p.max_concurrency =
+      p.max_concurrency.value_or(p.kind == ProfileKind::kSweep ? kMostInSweep : kMostInFlight);
+  if (p.kind == ProfileKind::kSweep) p.kind = p.strategy_type;
+  p.rate = {rate};
+  p.rampup_duration = 0;
+  config.max_seconds = {seconds};
+  config.max_requests.clear();
+  return {};
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs&, Diagnostics& diagnostics) {

@@ -69,6 +69,7 @@ void describe(Describer& d, Config& t);
 LoadTraits traits_of(const Config& config);
 std::vector<LoadFile> files_of(const Config& config);
 std::string scale_rates(Config& config, double by);
+std::string hold_rate(Config& config, double rate, double seconds);
 
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,

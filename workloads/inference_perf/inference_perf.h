@@ -247,6 +247,7 @@ struct Workload {
 LoadTraits traits_of(const Workload& workload);
 std::vector<LoadFile> files_of(const Workload& workload);
 std::string scale_rates(Workload& workload, double by);
+std::string hold_rate(Workload& workload, double rate, double seconds);
 
 /// The load of a document that has been read.
 std::unique_ptr<LoadGenerator> make_load_generator(const Workload& workload,

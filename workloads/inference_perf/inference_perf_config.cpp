@@ -422,6 +422,25 @@ std::string scale_rates(Workload& workload, double by) {
   return scaled || load.stages.empty() ? "" : "its stages have a concurrency, and no rate";
 }
 
+std::string hold_rate(Workload& workload, double rate, double seconds) {
+  if (!workload.config) return {};
+  Load& load = workload.config->load;
+  switch (load.type) {
+    case LoadType::kTraceReplay:
+      return "load type trace_replay has the times of its file";
+    case LoadType::kTraceSessionReplay:
+      return "load type trace_session_replay starts sessions, whose requests follow each other";
+    case LoadType::kConcurrent:
+      return "load type concurrent is a closed loop: each client waits for its answers";
+    case LoadType::kConstant:
+    case LoadType::kPoisson:
+      break;
+  }
+  load.sweep.reset();
+  load.stages = {{.rate = rate, .duration = std::max<std::int64_t>(1, std::llround(seconds))}};
+  return {};
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const Workload& workload,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs& inputs,

@@ -104,6 +104,10 @@ std::string scale_rates(Load& load, double by) {
   return with_tool(load, std::string{}, [by](auto& tool) { return scale_rates(tool, by); });
 }
 
+std::string hold_rate(Load& load, double rate, double seconds) {
+  return with_tool(load, std::string{}, [&](auto& tool) { return hold_rate(tool, rate, seconds); });
+}
+
 void set_release_defaults(Load& load, bool old_servers) {
   with_tool(load, false, [old_servers](auto& tool) {
     if constexpr (requires { set_release_defaults(tool, old_servers); })

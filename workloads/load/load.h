@@ -35,6 +35,7 @@ concept LoadSettings = requires(T& t, const T& c, const WorkloadOptions& options
   { traits_of(c) } -> std::same_as<LoadTraits>;
   { files_of(c) } -> std::same_as<std::vector<LoadFile>>;
   { scale_rates(t, 1.0) } -> std::same_as<std::string>;
+  { hold_rate(t, 1.0, 1.0) } -> std::same_as<std::string>;
   {
     make_load_generator(c, options, inputs, diagnostics)
     } -> std::same_as<std::unique_ptr<LoadGenerator>>;
@@ -84,6 +85,10 @@ std::vector<LoadFile> files_of(const Load& load);
 
 /// Multiplies every rate of the load. Returns why there is no rate to multiply, or "".
 std::string scale_rates(Load& load, double by);
+
+/// Makes the load one reported stage that sends the same requests at `rate` requests/s for
+/// `seconds`: what it would be if it never ended. Returns why it has no rate to hold, or "".
+std::string hold_rate(Load& load, double rate, double seconds);
 
 /// Sets what a tool does by default and its file does not say. `old_servers`: the servers are of
 /// 2025, and so is the tool.

@@ -291,6 +291,18 @@ std::string scale_rates(MultiRoundQaConfig& config, double by) {
   return {};
 }
 
+std::string hold_rate(MultiRoundQaConfig& config, double rate, double seconds) {
+  if (!config.runs.empty()) {
+    const Flags last = flags_of(config, config.runs.back());
+    config.num_users = last.num_users;
+    config.num_rounds = last.num_rounds;
+    config.runs.clear();
+  }
+  config.qps = rate;
+  config.time = seconds;
+  return {};
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& config,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs& inputs,

@@ -47,6 +47,7 @@ void describe(Describer& d, MultiRoundQaConfig& t);
 LoadTraits traits_of(const MultiRoundQaConfig& config);
 std::vector<LoadFile> files_of(const MultiRoundQaConfig& config);
 std::string scale_rates(MultiRoundQaConfig& config, double by);
+std::string hold_rate(MultiRoundQaConfig& config, double rate, double seconds);
 
 /// Each run is a stage of ten warm-up requests, which are not reported, and one of its rate.
 std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& config,

@@ -449,6 +449,10 @@ std::string scale_rates(TraceWorkload& t, double by) {
   return {};
 }
 
+std::string hold_rate(TraceWorkload&, double, double) {
+  return "a trace has the times of its records";
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs& inputs,

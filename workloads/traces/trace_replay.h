@@ -134,6 +134,7 @@ void describe(Describer& d, TraceWorkload& t);
 LoadTraits traits_of(const TraceWorkload& t);
 std::vector<LoadFile> files_of(const TraceWorkload& t);
 std::string scale_rates(TraceWorkload& t, double by);
+std::string hold_rate(TraceWorkload& t, double rate, double seconds);
 
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
                                                    const WorkloadOptions& options,

@@ -261,6 +261,25 @@ std::string scale_rates(Config& c, double by) {
   return scaled ? "" : "request_rate is inf: all requests are sent at once";
 }
 
+std::string hold_rate(Config& c, double rate, double seconds) {
+  if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed)
+    return "a timed trace has the times of its records";
+  const auto is_open = [&](const Run& run) {
+    return std::isfinite(run.request_rate.value_or(c.request_rate));
+  };
+  if (c.runs.empty() ? !is_open(Run{}) : std::ranges::none_of(c.runs, is_open))
+    return "request_rate is inf: all requests are sent at once";
+  for (const Run& run : c.runs)
+    if (is_open(run) && run.max_concurrency) c.max_concurrency = run.max_concurrency;
+  c.runs.clear();
+  c.ramp_up_strategy = RampUp::kNone;
+  c.ramp_up_start_rps.reset();
+  c.ramp_up_end_rps.reset();
+  c.request_rate = rate;
+  c.num_prompts = std::max<std::int64_t>(2, std::llround(rate * seconds));
+  return {};
+}
+
 void set_release_defaults(Config& c, bool old_servers) {
   if (!c.initial_test_request) c.initial_test_request = old_servers;
 }

@@ -118,6 +118,7 @@ Duration client_timeout();
 LoadTraits traits_of(const Config& config);
 std::vector<LoadFile> files_of(const Config& config);
 std::string scale_rates(Config& config, double by);
+std::string hold_rate(Config& config, double rate, double seconds);
 void set_release_defaults(Config& config, bool old_servers);
 
 /// Builds the load. Stages of a run: "test" and "warmup" (unreported, where configured), then
