@@ -114,6 +114,7 @@ void MetricsCollector::measure_growth() {
     StageResult& s = stages_[i];
     if (!s.keeps_rate()) continue;
     s.queue_growth = growth_[i].per_second(s.send_duration_s());
+    s.most_growth = growth_[i].most_per_second(s.send_duration_s());
     s.turned_away = turned_away(s);
   }
 }

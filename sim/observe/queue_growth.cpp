@@ -74,14 +74,14 @@ void QueueGrowth::on_answered(Duration since_first_send, Duration ttft, Duration
   latency_us_.add(since_first_send, latency.ns() / 1000);
 }
 
-double QueueGrowth::growth_of_ttft(double third_s) const {
+double QueueGrowth::growth_of_ttft(double third_s, double errors) const {
   const Mean middle = ttft_us_.between(third_s, 2 * third_s);
   const Mean last = ttft_us_.between(2 * third_s, 4 * third_s);
   if (middle.requests < kFewest || last.requests < kFewest) return 0;
-  return (last.value - middle.value - kErrors * ttft_us_.error(third_s)) * 1e-6 / third_s;
+  return (last.value - middle.value + errors * ttft_us_.error(third_s)) * 1e-6 / third_s;
 }
 
-double QueueGrowth::growth_in_flight(double third_s) const {
+double QueueGrowth::growth_in_flight(double third_s, double errors) const {
   const Mean middle = in_flight_.between(third_s, 2 * third_s);
   const Mean last = in_flight_.between(2 * third_s, 4 * third_s);
   const Mean first_answers = latency_us_.between(0, third_s);
@@ -96,7 +96,7 @@ double QueueGrowth::growth_in_flight(double third_s) const {
   const double grown = last.value - middle.value;
   // By Little's law the second is the growth of the latency: a rate that rises or falls within the
   // stage changes what is in flight, too.
-  return std::min((grown - kErrors * in_flight_.error(third_s)) / sent,
+  return std::min((grown + errors * in_flight_.error(third_s)) / sent,
                   last.value / last.requests - middle.value / middle.requests) -
          filling;
 }
@@ -104,8 +104,16 @@ double QueueGrowth::growth_in_flight(double third_s) const {
 double QueueGrowth::per_second(double send_s) const {
   const double third = send_s / 3;
   if (third <= 0) return 0;
-  const double most = std::max(growth_of_ttft(third), growth_in_flight(third));
+  const double most = std::max(growth_of_ttft(third, -kErrors), growth_in_flight(third, -kErrors));
   return std::isfinite(most) ? most : 0;
+}
+
+double QueueGrowth::most_per_second(double send_s) const {
+  const double third = send_s / 3;
+  if (third <= 0 || std::min(in_flight_.between(third, 2 * third).requests,
+                             in_flight_.between(2 * third, 4 * third).requests) < kFewest)
+    return std::numeric_limits<double>::infinity();
+  return std::max(growth_of_ttft(third, kErrors), growth_in_flight(third, kErrors));
 }
 
 }  // namespace routesim::sim

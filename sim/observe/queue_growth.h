@@ -26,6 +26,9 @@ class QueueGrowth {
   /// calmer. Requests in flight count from three mean answers of the first third on, less what a
   /// fleet that starts empty still gains then. 0 with fewer than 10 requests in either third.
   double per_second(double send_s) const;
+  /// The same with 1.5 standard errors more: the most that the stage may really grow. Infinite with
+  /// fewer than 10 requests in either third.
+  double most_per_second(double send_s) const;
 
  private:
   static constexpr double kFewest = 10;  ///< Requests in a third.
@@ -52,8 +55,8 @@ class QueueGrowth {
     std::vector<Bin> bins_;
   };
 
-  double growth_of_ttft(double third_s) const;
-  double growth_in_flight(double third_s) const;
+  double growth_of_ttft(double third_s, double errors) const;
+  double growth_in_flight(double third_s, double errors) const;
 
   Series ttft_us_, latency_us_, in_flight_;
 };

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/describe.h"
 #include "base/units.h"
 #include "models/latency_model.h"
 #include "sim/network/links.h"
@@ -21,6 +24,16 @@ namespace routesim::sim {
 /// The most that a stage may leave unanswered of what it is asked; see StageResult::unanswered().
 /// Beyond it requests pile up until the stage ends, or time out, or are refused.
 inline constexpr double kMostQueueGrowth = 0.02;
+
+/// Whether a stage shows what its load would do without end.
+enum class StageState {
+  kSteady,   ///< No queue grows, and it is long enough to tell.
+  kGrowing,  ///< StageResult::overloaded().
+  kTooShort  ///< It ends before it tells.
+};
+
+/// A stage tells no more than what comes from so many of its mean answers.
+inline constexpr double kFewestAnswers = 3;
 
 /// KV blocks outside GPU memory: what one endpoint did with them, or all that have some.
 struct TierResult {
@@ -73,12 +86,31 @@ struct StageResult {
   double kv_cache_usage_max = 0;
   /// Only a load that keeps its rate has these; the whole run has those of its worst stages.
   double queue_growth = 0;  ///< QueueGrowth::per_second().
+  double most_growth = 0;   ///< QueueGrowth::most_per_second().
   double turned_away = 0;   ///< Share that time-outs and refusals end, less two standard errors.
 
   /// Share of what the stage is asked that it does not answer in time.
   double unanswered() const { return std::max(queue_growth, turned_away); }
   /// Whether the stage is asked more than it answers; of the whole run whether any stage is.
   bool overloaded() const { return unanswered() > kMostQueueGrowth; }
+  /// Nothing where it was sent nothing, or all at once.
+  std::optional<StageState> state() const {
+    if (requests == 0 || successes == 0 || send_duration_s() <= 0) return std::nullopt;
+    if (overloaded()) return StageState::kGrowing;
+    const bool few = send_duration_s() < kFewestAnswers * request_latency.mean();
+    return few || !(most_growth <= kMostQueueGrowth) ? StageState::kTooShort : StageState::kSteady;
+  }
+  /// Seconds for which a stage that is too short should send to tell: several answers, and a queue
+  /// whose error, which falls as that of a random walk, leaves no doubt. At most 100 times as long.
+  double telling_s() const {
+    const double sent = send_duration_s(), answers = kFewestAnswers * request_latency.mean();
+    const double left = kMostQueueGrowth - std::max(0.0, queue_growth);
+    const double error = most_growth - std::max(0.0, queue_growth);
+    const double longer = std::isfinite(error) && left > 0
+                              ? std::clamp(error * error / (left * left), 1.0, 100.0)
+                              : 100;
+    return most_growth <= kMostQueueGrowth ? answers : std::max(answers, sent * longer);
+  }
   /// Whether its load sends at a rate, whatever is answered.
   bool keeps_rate() const { return info.requested_rate > 0 && std::isfinite(info.requested_rate); }
   double send_duration_s() const {
@@ -217,3 +249,8 @@ struct RunResult {
 };
 
 }  // namespace routesim::sim
+
+template <>
+struct routesim::EnumNames<routesim::sim::StageState> {
+  static constexpr std::array<std::string_view, 3> value = {"steady", "growing", "too-short"};
+};

@@ -39,7 +39,9 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/render/reports", {"base", "policies/index", "sim/", "tools/results"}},
       {"tools/study", {"base", "sim/", "tools/results"}},
       {"tools/study/experiment",
-       {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}}};
+       {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}},
+      {"tools/study/capacity",
+       {"base", "models", "workloads/", "sim/", "tools/results", "tools/study/experiment"}}};
   const std::vector<std::string_view> command = {
       "base",          "policies/",     "models",       "workloads/",    "sim/",
       "tools/results", "tools/ingest/", "tools/render", "tools/render/", "tools/study/"};
@@ -58,7 +60,8 @@ std::vector<Direction> rooms_of_tools() {
                                                "tools/render",
                                                "tools/render/",
                                                "tools/study",
-                                               "tools/study/experiment"};
+                                               "tools/study/experiment",
+                                               "tools/study/capacity"};
   for (const std::string_view folder :
        {"tools/study/compare", "tools/study/explain", "tools/study/init", "tools/study/plan",
         "tools/study/score", "tools/study/sweep", "tools/study/trace", "tools/study/validate",

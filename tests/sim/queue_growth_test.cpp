@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <queue>
 #include <random>
 #include <vector>
@@ -67,6 +68,34 @@ TEST(QueueGrowth, AWalkOfItsStepsIsItsError) {
   const double expected = (10 - 1.5 * std::sqrt(5 * squares / 8)) / 10;
   EXPECT_LT(expected, 0) << "one jump is no trend";
   EXPECT_NEAR(queue.per_second(30), std::max(0.0, expected), 1e-9);
+  for (int i = 0; i < 20; ++i) queue.on_sent(Duration::from_seconds(10.5 + i), 1);
+  EXPECT_NEAR(queue.most_per_second(30), (10 + 1.5 * std::sqrt(5 * squares / 8)) / 10, 1e-9);
+  EXPECT_EQ(QueueGrowth().most_per_second(30), std::numeric_limits<double>::infinity());
+}
+
+/// A stage that sends for `send_s`, with answers of 10 s.
+StageResult stage(double send_s, double growth, double most) {
+  StageResult s;
+  s.requests = s.successes = 100;
+  s.first_send = SimTime::zero();
+  s.last_send = SimTime::zero() + Duration::from_seconds(send_s);
+  s.request_latency.add_nano(10'000'000'000);
+  s.queue_growth = growth;
+  s.most_growth = most;
+  return s;
+}
+
+TEST(StageState, SaysHowLongWouldTell) {
+  EXPECT_EQ(StageResult().state(), std::nullopt) << "nothing was sent";
+  EXPECT_EQ(stage(30, 0, 0.02).state(), StageState::kSteady);
+  EXPECT_EQ(stage(300, 0.021, 0.03).state(), StageState::kGrowing);
+  EXPECT_EQ(stage(29, 0, 0.01).state(), StageState::kTooShort) << "fewer than three answers";
+  EXPECT_DOUBLE_EQ(stage(29, 0, 0.01).telling_s(), 30);
+  // An error of 0.04 must fall to 0.02, as one over the root of the length.
+  EXPECT_EQ(stage(100, -0.01, 0.04).state(), StageState::kTooShort);
+  EXPECT_DOUBLE_EQ(stage(100, -0.01, 0.04).telling_s(), 400);
+  EXPECT_DOUBLE_EQ(stage(100, 0.01, 0.04).telling_s(), 900);
+  EXPECT_DOUBLE_EQ(stage(100, 0, std::numeric_limits<double>::infinity()).telling_s(), 10'000);
 }
 
 /// A stage of `seconds` of Poisson arrivals at `servers` servers of exponential service of 1 s

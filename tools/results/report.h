@@ -32,6 +32,17 @@ struct StageBand {
   StageSide as_is, fewer, more;
 };
 
+/// The highest rate of its load that a variant sustains without end, requests/s. The interval has
+/// the highest rate that was simulated and sustained at its low end and, at its high end, the
+/// lowest one at which the queue grew, or what was answered then, with two standard errors, if that
+/// is less. An end that was not found is absent.
+struct Capacity {
+  std::optional<double> rate = {}, low = {}, high = {};  ///< The best estimate, and its interval.
+  std::string limit{};                    ///< What binds there; empty where nothing was seen.
+  std::string why_not{};                  ///< Why there is no rate; empty where there is one.
+  std::int64_t requests = 0;              ///< Simulated to find it.
+};
+
 /// One variant's result, beside the published numbers it is compared with.
 struct VariantReport {
   std::string name;
@@ -44,6 +55,7 @@ struct VariantReport {
   Document resolved{};  ///< The resolved scenario: its JSON text and its tree; empty = left out.
   std::optional<GoodputResult> goodput{};  ///< Against the goals, when there are any.
   std::vector<StageBand> capacity_band{};  ///< Near a knee; else empty.
+  std::optional<Capacity> capacity{};      ///< Where it was looked for.
 };
 
 /// The parts of the command line that decide what is run, as a shell reads them. Each but `input`

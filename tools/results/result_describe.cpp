@@ -338,6 +338,15 @@ void describe(Describer& d, MeasuredRecord& r) {
   field(d, {"source", "Where it was published."}, r.source);
 }
 
+void describe(Describer& d, StageRecord::Steady& r) {
+  field(
+      d,
+      {"state", "steady: no queue grows. growing: overloaded. too-short: it ends before it tells."},
+      r.state);
+  field(d, {"telling_s", "Seconds for which it should send to tell. Absent where it tells."},
+        r.telling_s);
+}
+
 void describe(Describer& d, StageRecord& r) {
   if (r.name) field(d, {"name", "Number or name of the stage, or name of the class."}, *r.name);
   if (r.reported)
@@ -351,6 +360,8 @@ void describe(Describer& d, StageRecord& r) {
     field(d, {"kv_cache_usage", "Share of the KV blocks in use, 0 to 1."}, *r.kv_cache_usage);
   field(d, {"preemptions", kPreemptions}, r.preemptions);
   if (r.overloaded) field(d, {"overloaded", kOverloaded}, *r.overloaded);
+  if (r.reported)
+    field(d, {"steady_state", "Whether it shows what its load would do without end."}, r.steady);
   field(d, {"quantiles", "Latencies at each of quantile_levels, s. Null when there is no value."},
         r.quantiles);
   if (r.overloaded)
@@ -398,6 +409,19 @@ void describe(Describer& d, CapacityBandRecord& r) {
   field(d, {"band", "Share of the blocks taken or added, 0 to 1."}, r.band);
   field(d, {"text", "The finding in a sentence."}, r.text);
   field(d, {"stages", "Stages that change."}, r.stages);
+}
+
+void describe(Describer& d, Capacity& r) {
+  field(d, {"rate", "Requests/s that the servers sustain without end: the best estimate."}, r.rate);
+  field(d, {"low", "Requests/s: the highest rate that was simulated and sustained."}, r.low);
+  field(d,
+        {"high",
+         "Requests/s: the lowest rate at which the queue grew, or what was answered then, with two "
+         "standard errors, if that is less."},
+        r.high);
+  field(d, {"limit", "What binds there; empty where nothing was seen."}, r.limit);
+  field(d, {"why_not", "Why the load has no such rate; empty where it has one."}, r.why_not);
+  field(d, {"requests", "Requests simulated to find it."}, r.requests);
 }
 
 void describe(Describer& d, SeriesRecord::Cluster& r) {
@@ -461,6 +485,8 @@ void describe(Describer& d, VariantRecord& r) {
   field(d, {"trust", "What the result rests on."}, r.trust);
   field(d, {"kv_capacity_band", "What a few per cent of the KV blocks change near a knee."},
         r.capacity_band);
+  field(d, {"capacity", "The highest rate of the load that the servers sustain without end."},
+        r.capacity);
   field(d, {"preparation", "Requests that the load tool sends before its run, without a report."},
         r.preparation);
   field(d, {"series", "Samples over time, at most 600 points. With --series."}, r.series);

@@ -177,6 +177,10 @@ StageRecord stage_record(const VariantReport& variant, const StageResult& stage,
   fill(out, stage, form, is_summary);
   out.kv_cache_usage = {.mean = stage.kv_cache_usage_mean, .max = stage.kv_cache_usage_max};
   out.overloaded = stage.overloaded();
+  if (const std::optional<sim::StageState> state = stage.state(); state && !is_summary) {
+    out.steady = {.state = *state};
+    if (*state == sim::StageState::kTooShort) out.steady->telling_s = stage.telling_s();
+  }
   if (goodput != nullptr) out.goodput = goodput_record(stage, *goodput);
   if (!is_summary && !variant.measured.rows.empty())
     out.measured = measured_records(variant, stage);
@@ -277,6 +281,7 @@ VariantRecord variant_record(const VariantReport& variant) {
   if (!variant.capacity_band.empty())
     out.capacity_band = {
         .band = kCapacityBand, .text = capacity_text(variant), .stages = variant.capacity_band};
+  out.capacity = variant.capacity;
   if (std::ranges::any_of(result.stages,
                           [](const StageResult& s) { return s.info.is_preparation; }))
     out.preparation = stage_records(variant, true);

@@ -119,6 +119,12 @@ struct MeasuredRecord {
 /// A load stage, the whole run, or the requests of one traffic class: what only some of these have
 /// is optional, and present in a stage.
 struct StageRecord {
+  /// Whether the stage shows what its load would do without end.
+  struct Steady {
+    sim::StageState state = sim::StageState::kSteady;
+    std::optional<double> telling_s = {};  ///< For how long it should send; where it is too short.
+  };
+
   std::optional<std::string> name = "";
   std::optional<bool> reported = true;
   LifecycleRecord lifecycle;
@@ -126,6 +132,7 @@ struct StageRecord {
   std::optional<UsageRecord> kv_cache_usage = UsageRecord();
   std::int64_t preemptions = 0;
   std::optional<bool> overloaded = false;
+  std::optional<Steady> steady = {};
   QuantilesRecord quantiles;
   std::optional<GoodputRecord> goodput;
   std::optional<std::vector<MeasuredRecord>> measured;
@@ -203,6 +210,7 @@ struct VariantRecord {
   std::vector<sim::ReplicaResult> replicas;
   TrustRecord trust;
   std::optional<CapacityBandRecord> capacity_band;
+  std::optional<Capacity> capacity;
   std::optional<std::vector<StageRecord>> preparation;
   std::optional<SeriesRecord> series;
   std::optional<std::vector<PublishedRecord>> published;

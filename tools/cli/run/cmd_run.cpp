@@ -68,6 +68,8 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
       .check = options.has("check"),
       .kv_band = !options.has("no-kv-band") &&
                  std::ranges::any_of(settings.outputs, shows_kv_band, &Output::format),
+      .capacity = !options.has("no-capacity") &&
+                  std::ranges::any_of(settings.outputs, shows_kv_band, &Output::format),
       .quiet = options.has("quiet"),
       .progress = progress_mode(options)};
   experiment.until = read_until(options, experiment.replications);
@@ -307,6 +309,9 @@ Command run_command() {
                 "Go on until the interval of this metric of every variant is as narrow: "
                 "ttft_ms.mean+-2%. --replications is the limit (200)."},
                jobs_option(),
+               {"no-capacity", "",
+                "Do not look for the highest rate that each variant sustains. It takes up to twice "
+                "as long as the run itself; the formats that show --no-kv-band's runs show it."},
                {"no-kv-band", "",
                 "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks. "
                 "Each run takes as long as the variant's own; table, json, markdown and html show "

@@ -11,6 +11,7 @@
 #include "sim/observe/time_series.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/results/output_file.h"
+#include "tools/study/capacity/capacity.h"
 #include "tools/study/experiment/replicate.h"
 #include "tools/study/what_if.h"
 
@@ -26,6 +27,7 @@ struct FirstRun {
   double elapsed_s = 0;
   bool complete = false;
   std::array<std::vector<StageSide>, 2> other_kv;  ///< With fewer and more KV blocks.
+  std::optional<Capacity> capacity;
 };
 
 UntilOutcome outcome_of(const UntilRule& rule, const StoppedAt& end) {
@@ -100,6 +102,7 @@ class VariantRuns {
       replicate(what, {.first = 0, .count = options_.replications}, work, experiment_);
     }
     if (options_.kv_band) find_bands();
+    if (options_.capacity) find_capacities();
   }
 
   void write_report(Outcome& outcome) {
@@ -190,6 +193,32 @@ class VariantRuns {
     });
   }
 
+  /// Finds the rate that each fleet sustains; the variants of a scan of rates share theirs.
+  void find_capacities() {
+    std::vector<std::size_t> fleets;
+    for (std::size_t v = 0; v < planned_.size(); ++v)
+      if (first_of_scan(v) == v) fleets.push_back(v);
+    experiment_.each(fleets.size(), [&](std::size_t i, Diagnostics& found) {
+      FirstRun& first = first_[fleets[i]];
+      const CapacityRules rules = capacity_rules(*first.result);
+      first.capacity = rules.guess > 0
+                           ? find_capacity(planned_[fleets[i]].plan, rules, experiment_, found)
+                           : Capacity{.why_not = "no request of the run succeeded"};
+    });
+    for (std::size_t v = 0; v < planned_.size(); ++v)
+      first_[v].capacity = first_[first_of_scan(v)].capacity;
+  }
+
+  /// The first variant with the same servers.
+  std::size_t first_of_scan(std::size_t v) const {
+    const PlannedVariant& one = planned_[v];
+    if (one.scan_of.empty()) return v;
+    const auto first = std::ranges::find_if(planned_, [&](const PlannedVariant& other) {
+      return other.scan_of == one.scan_of && other.fleet_of == one.fleet_of;
+    });
+    return static_cast<std::size_t>(first - planned_.begin());
+  }
+
   /// A line for each variant, in their order, as soon as it and those before it have ended.
   void tell_times(ProgressDisplay& display) {
     for (; told_ < first_.size() && first_[told_].result && !options_.quiet; ++told_)
@@ -227,7 +256,8 @@ class VariantRuns {
             .series = std::move(first.series),
             .resolved = variant.resolved,
             .goodput = std::move(first.goodput),
-            .capacity_band = std::move(band)};
+            .capacity_band = std::move(band),
+            .capacity = std::move(first.capacity)};
   }
 
   ResultSet result_set() {

@@ -40,7 +40,8 @@ struct ExperimentOptions {
   bool check = false;
   /// Run a variant near its knee with fewer and more KV blocks, too: two more runs.
   bool kv_band = true;
-  bool quiet = false;  ///< No line per variant.
+  bool capacity = true;  ///< Find the highest rate that each variant sustains.
+  bool quiet = false;    ///< No line per variant.
   ProgressMode progress = ProgressMode::kAuto;
 
   bool replicates() const { return replications > 1 || until.has_value(); }

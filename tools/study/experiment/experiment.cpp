@@ -76,4 +76,24 @@ std::optional<sim::RunResult> Experiment::run(const RunRequest& request, Diagnos
   return result;
 }
 
+void Experiment::probe(const sim::RunPlan& plan, std::uint64_t seed, sim::Observer& observer,
+                       sim::Progress& own, Diagnostics& found) {
+  /// Passes a stop on at the observer's ticks.
+  struct Stopper final : sim::Observer {
+    Stopper(sim::Observer& watch, const std::atomic<bool>& from, std::atomic<bool>& to)
+        : observer(watch), all(from), one(to) {}
+    SimTime next_tick() const override { return observer.next_tick(); }
+    void on_tick(SimTime) override {
+      if (all.load(std::memory_order_relaxed)) one = true;
+    }
+    sim::Observer& observer;
+    const std::atomic<bool>& all;
+    std::atomic<bool>& one;
+  };
+  Stopper stopper(observer, progress_.run.stop, own.stop);
+  simulate(plan, {.seed = seed, .progress = &own, .observers = {&stopper, &observer}}, found);
+  ++progress_.runs;
+  progress_.run.completed += own.completed;
+}
+
 }  // namespace routesim::tools

@@ -66,6 +66,10 @@ class Experiment {
   /// One run, with errors in `found`. Nothing when it had any, or was cut short by a stop.
   std::optional<sim::RunResult> run(const RunRequest& request, Diagnostics& found);
 
+  /// A run that `observer` may end by the stop of `own`. A stop of the experiment ends it, too.
+  void probe(const sim::RunPlan& plan, std::uint64_t seed, sim::Observer& observer,
+             sim::Progress& own, Diagnostics& found);
+
   bool stopped() const { return progress_.run.stop; }
   /// Throws Stopped after a stop or an error.
   void throw_if_stopped() const;

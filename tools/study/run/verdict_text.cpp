@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "tools/render/chart/numbers.h"
 #include "tools/results/text_table.h"
 #include "tools/study/verdict/run_verdict.h"
 #include "tools/study/verdict/verdict_parts.h"
@@ -64,6 +65,28 @@ std::string step_text(const Step& step) {
          printable(plain_spaces(step.command), 4'000) + "\n";
 }
 
+/// A row each: what it sustains, where that was found, or else what its stages show.
+std::string knees_text(const std::vector<Knee>& knees) {
+  if (std::ranges::any_of(knees, [](const Knee& k) { return !k.capacity; })) {
+    if (knees.size() == 1) return paragraph(knees.front().text);
+    TextTable table(2);
+    for (const Knee& knee : knees)
+      table.add_row({"  " + printable(knee.variant), plain_spaces(knee.text)});
+    return table.str();
+  }
+  TextTable table(2);
+  std::string notes;
+  table.add_row({"  variant", "sustains", "interval", "limited by"});
+  for (const Knee& knee : knees) {
+    const Capacity& c = *knee.capacity;
+    table.add_row({"  " + printable(knee.variant),
+                   plain_spaces(human(*c.rate, Unit::kRequestsPerSecond)),
+                   plain_spaces(interval_text(c)), c.limit});
+    if (!knee.seen.empty()) notes += paragraph(knee.variant + ": " + knee.seen + ".");
+  }
+  return table.str() + notes;
+}
+
 }  // namespace
 
 std::string render_verdict(const Verdict& verdict, bool colour) {
@@ -83,14 +106,7 @@ std::string render_verdict(const Verdict& verdict, bool colour) {
         painted(wrapped(printable(line.text, 1'000), 2 * kTextIndent, mark) + "\n", paint, colour);
   }
   if (!verdict.ranking.empty()) out += paragraph(verdict.ranking);
-  if (verdict.knees.size() > 1) {
-    TextTable table(2);
-    for (const Knee& knee : verdict.knees)
-      table.add_row({"  " + printable(knee.variant), plain_spaces(knee.text)});
-    out += heading("Load held") + table.str();
-  } else if (!verdict.knees.empty()) {
-    out += heading("Load held") + paragraph(verdict.knees.front().text);
-  }
+  if (!verdict.knees.empty()) out += heading("Load held") + knees_text(verdict.knees);
   out += heading("Trust");
   if (!verdict.goals.empty()) out += paragraph(verdict.goals);
   out += paragraph(verdict.trust);

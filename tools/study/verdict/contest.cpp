@@ -71,9 +71,13 @@ double rank_value(const std::optional<double>& value, const Measure& by) {
   return by.less_is_better ? *value : -*value;
 }
 
-/// How much load a variant holds: the highest rate below the first that it does not hold, or the
-/// number of stages that it holds where stages have no rate.
+/// How much load a variant holds: what it sustains where that was found for all; else the highest
+/// rate below the first that it does not hold, or the number of stages that it holds where stages
+/// have no rate.
 double load_held(const PageRun& run, const VariantView& v) {
+  if (std::ranges::all_of(run.variants,
+                          [](const VariantView& other) { return other.capacity.has_value(); }))
+    return *v.capacity->rate;
   std::vector<std::size_t> stages = reported_stages(v);
   // A variant that was interrupted may hold the stages that it did not reach.
   std::erase_if(stages, [&](std::size_t i) {
@@ -128,7 +132,7 @@ Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& membe
     for (const StageView& stage : run.variants[v].stages)
       overloaded = overloaded || (stage.reported && stage.overloaded);
   std::erase_if(held, [&](std::size_t i) {
-    return std::ranges::any_of(all, [&](const VariantView* v) { return !is_held(v->stages[i]); });
+    return std::ranges::any_of(all, [&](const VariantView* v) { return !holds_stage(*v, i); });
   });
   return held.empty() && overloaded ? over(kOutput, common) : over(kLatency, held);
 }
@@ -157,14 +161,20 @@ bool is_held(const StageView& stage) {
 }
 
 bool is_too_short(const StageView& stage) {
+  if (stage.telling_s) return is_held(stage);
   const Datum *sent = stage.find("send_duration"), *answer = stage.find("request_latency.mean");
   return stage.rate.value_or(0) > 0 && is_held(stage) && sent != nullptr && answer != nullptr &&
          sent->value < 3 * answer->value;
 }
 
+bool holds_stage(const VariantView& variant, std::size_t stage) {
+  const StageView& s = variant.stages[stage];
+  return is_held(s) && (!variant.capacity || !s.rate || *s.rate <= *variant.capacity->rate);
+}
+
 bool holds_all(const VariantView& variant) {
   return std::ranges::all_of(reported_stages(variant), [&](std::size_t i) {
-    return is_held(variant.stages[i]) && !is_too_short(variant.stages[i]);
+    return holds_stage(variant, i) && (variant.capacity || !is_too_short(variant.stages[i]));
   });
 }
 

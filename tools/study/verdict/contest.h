@@ -88,9 +88,12 @@ bool is_cut(const StageView& stage);
 /// Whether the servers hold the load of a stage: no queue grows, and at most 1 % of its requests
 /// fail.
 bool is_held(const StageView& stage);
-/// Whether a load that keeps its rate sends for less than three of its answers: servers may then
-/// take all its requests at once, at any rate.
+/// Whether a load that keeps its rate says that it ends before it tells, or sends for less than
+/// three of its answers: servers may then take all its requests at once, at any rate.
 bool is_too_short(const StageView& stage);
+/// Whether the servers hold the load of a stage, by what they sustain where that was found: a stage
+/// may end before its queue shows.
+bool holds_stage(const VariantView& variant, std::size_t stage);
 /// Whether they hold every reported stage that ended, and each is long enough to tell.
 bool holds_all(const VariantView& variant);
 /// Positions of the reported stages that ended.

@@ -68,6 +68,7 @@ class Wording {
   /// `called` names the other variant where the sentence does not do so before.
   std::string by_how_much(std::size_t other, const std::string& called) const;
   std::string held(std::size_t i) const;
+  std::string per_second(std::size_t i) const;  ///< What it sustains.
   std::string stage_count() const;
   std::optional<VerdictLine> line(const Measure& shown, const StageView& x, const StageView& y,
                                   const std::string& place) const;
@@ -117,6 +118,10 @@ std::string Wording::stage_count() const {
          (by().less_is_better ? " that they hold" : " that they share");
 }
 
+std::string Wording::per_second(std::size_t i) const {
+  return human(*variant(i).capacity->rate, Unit::kRequestsPerSecond);
+}
+
 std::string Wording::held(std::size_t i) const {
   const Knee knee = knee_of({&variant(i)}, variant(i).name);
   return knee.text;
@@ -130,6 +135,9 @@ std::string Wording::by_how_much(std::size_t other, const std::string& called) c
              " of its requests, " + mine + " " +
              percent(share_of_failures(variant(winner()).summary));
     case Reason::kLoad:
+      if (variant(winner()).capacity && variant(other).capacity)
+        return "it sustains " + per_second(winner()) + " of this load, " + this->called(other) +
+               " " + per_second(other) + servers(other);
       return "it " + held(winner()) + "; " + name(other) + " " + held(other) + servers(other);
     case Reason::kMeasure:
       break;
@@ -163,7 +171,10 @@ std::string Wording::also(std::size_t other) const {
     return ". " + capital(by_how_much(other, called(other)));
   if (reason == Reason::kFailures)
     return ", " + called(other) + " " + percent(share_of_failures(variant(other).summary));
-  if (reason == Reason::kLoad) return "; " + called(other) + " " + held(other) + servers(other);
+  if (reason == Reason::kLoad)
+    return (variant(other).capacity ? ", " + called(other) + " " + per_second(other)
+                                    : "; " + called(other) + " " + held(other)) +
+           servers(other);
   const double most = std::max(*a, *b), least = std::min(*a, *b);
   const bool less = by().less_is_better, many = most >= 1.5 * least;
   const std::string change =
@@ -344,10 +355,10 @@ std::vector<VerdictLine> Wording::lines() const {
   std::optional<std::size_t> both_hold, last;
   bool overload = false;
   for (const VariantView* const v : {&one, &other})
-    for (const std::size_t i : reported_stages(*v)) overload = overload || v->stages[i].overloaded;
+    for (const std::size_t i : reported_stages(*v)) overload = overload || !holds_stage(*v, i);
   const std::vector<std::size_t> common = common_stages({&one, &other});
   for (const std::size_t i : common) {
-    if (is_held(one.stages[i]) && is_held(other.stages[i])) both_hold = i;
+    if (holds_stage(one, i) && holds_stage(other, i)) both_hold = i;
     last = i;
   }
   // Runs at other rates, or an interrupted one, compare in the stages that both have.

@@ -32,7 +32,9 @@ struct Knee {
   std::optional<double> last_held = {};  ///< Requests/s: the highest rate below the knee.
   /// Requests/s: the lowest rate that overloads it or fails; empty = no knee was found.
   std::optional<double> first_overloaded = {};
-  bool too_short = false;  ///< Its highest rates are sent too shortly to show a knee.
+  std::optional<Capacity> capacity = {};  ///< What it sustains, where that was found.
+  std::string seen = {};                  ///< Then: what its stages show beside it; may be empty.
+  bool too_short = false;                ///< Its highest rates are sent too shortly to show a knee.
 };
 
 struct Verdict {

@@ -104,6 +104,7 @@ StageView stage_view(const StageRecord& record, const std::string& path) {
   stage.reported = record.reported.value_or(true);
   stage.unfinished = record.kv_cache_usage && std::isnan(record.kv_cache_usage->mean);
   take_load(report.load, stage);
+  if (record.steady) stage.telling_s = record.steady->telling_s;
   stage.overloaded = stage.held_back || record.overloaded.value_or(false);
   take_metrics(record, path, stage);
   Values v(stage.values, path);
@@ -226,6 +227,7 @@ VariantView variant_view(const VariantRecord& record, const std::string& path) {
   if (record.series) take_series(*record.series, variant);
   if (record.published) variant.published = published_views(*record.published, path);
   if (record.goodput_goals) variant.goals = record.goodput_goals->items;
+  if (record.capacity && record.capacity->rate) variant.capacity = record.capacity;
   variant.trust = record.trust.text;
   if (record.capacity_band) variant.notes.push_back(record.capacity_band->text);
   variant.notes.insert(variant.notes.end(), record.notes.begin(), record.notes.end());

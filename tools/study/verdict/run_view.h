@@ -22,6 +22,7 @@ struct StageView {
   bool reported = true;
   bool unfinished = false;            ///< The run was interrupted before the stage ended.
   bool overloaded = false;            ///< Its queue grew until it ended, here or in the load tool.
+  std::optional<double> telling_s;    ///< Set where it is too short to tell: how long would tell.
   bool held_back = false;             ///< The load tool could not send as fast as it was asked to.
   std::optional<double> rate;         ///< Requests/s asked for.
   std::optional<double> concurrency;  ///< Of a closed loop.
@@ -71,6 +72,7 @@ struct VariantView {
   std::vector<ServerSeries> series;
   std::vector<PublishedView> published;
   std::vector<std::pair<std::string, double>> goals;  ///< Goodput goals, seconds.
+  std::optional<Capacity> capacity = {};              ///< With a rate; where it was found.
   std::string trust;  ///< What it rests on, and how far such results were off; may be empty.
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, std::string>> resolved;  ///< Path and value of each scalar.

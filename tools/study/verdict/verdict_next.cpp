@@ -85,6 +85,7 @@ class NextSteps {
   void more_load() {
     Bounds open, low;
     for (const Knee& knee : verdict_.knees) {
+      if (knee.capacity) continue;
       if (knee.last_held && !knee.first_overloaded && !knee.too_short)
         add_bound(open, *knee.last_held, knee.variant);
       if (knee.first_overloaded && !knee.last_held && !knee.too_short)

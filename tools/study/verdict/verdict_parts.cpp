@@ -70,8 +70,17 @@ std::vector<const StageView*> deciding_stages(const std::vector<const VariantVie
   return stages;
 }
 
+/// What the stages show beside the rate that the servers sustain; may be empty.
+std::string seen_text(const Capacity& c, const Knee& seen, double top) {
+  if (seen.first_overloaded)
+    return "its stages are overloaded from " + per_second(*seen.first_overloaded) + " on";
+  if (c.high && top > *c.high)
+    return "its stages up to " + per_second(top) + " end before their queue shows";
+  return {};
+}
+
 /// Rates in order, for a load that keeps its rate. More load is never easier for the same servers.
-Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
+Knee stage_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
   const std::vector<const StageView*> stages = deciding_stages(variants);
   Knee knee{.variant = name, .text = {}};
   std::vector<double> below, above;  // Too short to tell, of the knee.
@@ -148,11 +157,32 @@ void add_error(std::vector<TrustError>& errors, const std::string& quantity, dou
   if (std::abs(percent) > std::abs(e->worst)) e->worst = percent;
 }
 
+Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
+  Knee knee = stage_knee(variants, name);
+  const std::optional<Capacity>& capacity = variants.front()->capacity;
+  if (!capacity) return knee;
+  double top = 0;
+  for (const VariantView* v : variants)
+    for (const std::size_t i : reported_stages(*v)) top = std::max(top, *v->stages[i].rate);
+  knee.seen = seen_text(*capacity, knee, top);
+  knee.capacity = capacity;
+  knee.text = "sustains " + per_second(*capacity->rate) + " " + interval_text(*capacity) +
+              (capacity->limit.empty() ? "" : ", limited by " + capacity->limit) +
+              (knee.seen.empty() ? "" : "; " + knee.seen);
+  return knee;
+}
+
 std::string count_text(std::size_t some, std::size_t all) {
   return " (" + std::to_string(some) + " of " + std::to_string(all) + " stages)";
 }
 
 }  // namespace
+
+std::string interval_text(const Capacity& c) {
+  if (c.low && c.high)
+    return "(" + human(*c.low, Unit::kNone) + " to " + human(*c.high, Unit::kNone) + ")";
+  return c.low ? "and more" : "or less";
+}
 
 std::string stage_place(const VariantView& variant, std::size_t stage) {
   const StageView& s = variant.stages[stage];

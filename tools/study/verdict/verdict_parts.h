@@ -9,6 +9,9 @@
 
 namespace routesim::tools {
 
+/// `(20.2 to 21)`, the interval of the rate; `and more` where no rate overloaded the servers.
+std::string interval_text(const Capacity& capacity);
+
 /// A stage as readers know it: `20 req/s`, `8 concurrent requests` or `stage warm`.
 std::string stage_place(const VariantView& variant, std::size_t stage);
 
