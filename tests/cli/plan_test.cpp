@@ -59,10 +59,23 @@ class Plan : public Cli {
     const bool h200 = hardware.starts_with("H200");
     for (int seed = 1; seed <= seeds; ++seed) {
       const Result result =
-          run({"run", (folder_ / "base.yaml").string(), "--variant",
-               found["policy"].get<std::string>(), "--seed", std::to_string(seed), "--output",
-               "json", "--set", "workload.groups.rate=30", "--set", "workload.groups.requests=900",
-               "--set", "cluster.pools[a].replicas=" + std::to_string(n), "--set",
+          run({"run",
+               (folder_ / "base.yaml").string(),
+               "--variant",
+               found["policy"].get<std::string>(),
+               "--seed",
+               std::to_string(seed),
+               "--output",
+               "json",
+               "--no-capacity",
+               "--no-kv-band",
+               "--set",
+               "workload.groups.rate=30",
+               "--set",
+               "workload.groups.requests=6000",
+               "--set",
+               "cluster.pools[a].replicas=" + std::to_string(n),
+               "--set",
                h200 ? "cluster.pools[a].accelerator=H200" : "cluster.pools[a].accelerator=H100-SXM",
                "--set",
                h200 ? "cluster.pools[a].tensor_parallel=1" : "cluster.pools[a].tensor_parallel=2"});
@@ -156,6 +169,31 @@ TEST_F(Plan, TheDemandsRateMayBeAScale) {
     return result.code == 0 ? nlohmann::json::parse(result.out)["plans"].dump() : result.err;
   };
   EXPECT_EQ(found("1", "workload.rate_scale={rate}"), found("20", "workload.groups.rate={rate}"));
+}
+
+// A fleet is judged by what it does without end, so the length of the demand is no part of it.
+TEST_F(Plan, TheAnswerDoesNotDependOnTheDurationOfTheDemand) {
+  write("base.yaml",
+        "name: base\n" + two_servers("requests: 100, rate: 20, groups: 24, prefix_len: "
+                                     "4096, suffix_len: 256, output_len: 64"));
+  const auto servers = [&](const std::string& demand) {
+    const Result result = run(
+        {"plan", "-q", "--output", "json",
+         write("plan.yaml",
+               "name: small\nscenario: base.yaml\ndemand: {rate: 50, " + demand +
+                   "set: ['workload.groups.rate={rate}', 'workload.groups.requests={requests}']}\n"
+                   "goals: [ttft_ms.p90 < 1500]\nknee_limit: 1\n"
+                   "policies: [{variant: chance}]\n"
+                   "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                   "pools: [{pool: a, min: 1, max: 12}]\n")});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out)["plans"][0]["replicas"]["a"].get<int>();
+  };
+  const int unset = servers("");
+  for (const char* duration : {"5s", "60s", "300s"})
+    EXPECT_EQ(servers("duration: " + std::string(duration) + ", "), unset) << duration;
+  EXPECT_GT(unset, 1);
+  EXPECT_GT(servers("duration: 5s, cold_start: true, "), unset) << "every prefix is computed first";
 }
 
 TEST_F(Plan, TheCheapestFleetIsTheSmallestThatHolds) {

@@ -14,8 +14,17 @@ void describe(Describer& d, PlanDemand& p) {
         RealRange{.min = 0, .max = 1e7, .min_open = true});
   field(d, {"growth", "Planned for: 0.25 plans for 1.25 times the rate."}, p.growth,
         RealRange{.min = 0, .max = 100});
-  field(d, {"duration", "How long each run sends; several times a request's latency."}, p.duration,
+  field(d,
+        {"duration",
+         "How long each run sends at least, behind its warm-up. It sends longer where 3,000 "
+         "requests or four of their answers take longer."},
+        p.duration,
         DurationRange{.min = Duration::seconds(1), .max = Duration::seconds(kMostSeconds)});
+  field(d,
+        {"cold_start",
+         "Count the start with empty caches, too: a run is then the load that `set` makes, "
+         "over the duration alone."},
+        p.cold_start);
   field(d,
         {"set",
          "Assignments that make the scenario's workload this load: KEY=VALUE, where {rate}, "

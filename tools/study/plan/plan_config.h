@@ -14,7 +14,10 @@ namespace routesim::tools {
 struct PlanDemand {
   double rate = 1;                             ///< Requests/s today.
   double growth = 0;                           ///< Planned for: 0.25 plans for 1.25 times the rate.
-  Duration duration = Duration::seconds(120);  ///< How long each run sends.
+  Duration duration = Duration::seconds(120);  ///< How long each run sends at least.
+  /// Count the start with empty caches, too, over `duration` exactly. Otherwise a run counts from
+  /// the end of its warm-up on.
+  bool cold_start = false;
   /// Assignments that make the scenario's workload this load. `{rate}` stands for the rate,
   /// `{requests}` for rate times duration, `{seconds}` for the duration, rounded to whole numbers.
   std::vector<std::string> set;

@@ -5,6 +5,7 @@
 #include "base/scalar_parse.h"
 #include "sim/observe/metrics_collector.h"
 #include "tools/results/metric_name.h"
+#include "tools/study/capacity/capacity.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
@@ -57,13 +58,37 @@ models::Trust FleetEvaluation::trust() const {
   return least;
 }
 
-void FleetEvaluator::prepare(FleetEvaluation& evaluation, Diagnostics& found) const {
+void FleetEvaluator::prepare(FleetEvaluation& evaluation, Diagnostics& found) {
   const FleetProbe& probe = evaluation.probe;
   std::optional<sim::RunPlan> plan =
       prepare_fleet(space_, space_.families[probe.family], probe.size, probe.rate, found);
   if (!plan) return;
   if (probe.step_factor != 1) plan = sim::with_step_times(*plan, probe.step_factor);
+  if (!space_.config.demand.cold_start) hold_demand(*plan, evaluation, found);
   evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
+}
+
+/// Makes the load one that is steady at the rate: a probe tells whether the fleet sustains it, and
+/// how long its warm-up takes. What a run measures is long enough for its percentiles, whatever the
+/// file's duration, so that the answer does not depend on it.
+void FleetEvaluator::hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation,
+                                 Diagnostics& found) {
+  constexpr std::int64_t kProbeSends = 4'000;
+  constexpr double kRequests = 3'000, kAnswers = 4;
+  const double rate = evaluation.probe.rate;
+  std::string why_not;
+  const RateProbe probe = probe_rate(
+      plan, {.rate = rate, .most_sends = kProbeSends, .answered_error = 0.05, .patient = true},
+      plan.scenario.seed, experiment_, found, why_not);
+  // What is turned away has a goal of its own, and does not let a queue show.
+  const bool is_cut = probe.window.turned_away > 0.01;
+  if (!why_not.empty() || found.has_errors() || probe.sustains == Sustains::kOpen || is_cut) return;
+  evaluation.steady = {.sustains = probe.sustains == Sustains::kYes,
+                       .unanswered = std::max(0.0, 1 - probe.window.answered_per_s / rate)};
+  const double warm_up_s = std::max(probe.warm_up_s, probe.answer_s);
+  const double measured_s = std::max(
+      {space_.config.demand.duration.to_seconds(), kRequests / rate, kAnswers * probe.answer_s});
+  sim::hold_rate(plan, rate, warm_up_s + measured_s, Duration::from_seconds(warm_up_s));
 }
 
 FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_t seed,
@@ -97,6 +122,18 @@ std::size_t FleetEvaluator::wanted_runs(const FleetEvaluation& evaluation) const
   return have < usual ? usual : std::min(have + 2, most);
 }
 
+namespace {
+
+/// What the probe says of the queue takes the place of what single runs show.
+void judge_growth(const SteadyProbe& steady, GoalState& state) {
+  state.verdict = steady.sustains ? GoalVerdict::kMeets : GoalVerdict::kMisses;
+  state.estimate.mean = steady.sustains ? 0 : steady.unanswered;
+  state.estimate.half_width = 0;
+  state.shortfall = steady.sustains ? 0 : 1 / std::max(1e-6, 1 - steady.unanswered);
+}
+
+}  // namespace
+
 void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation) {
   evaluation.states.clear();
   bool meets = true;
@@ -105,6 +142,8 @@ void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation) {
     std::vector<double> values;
     for (const FleetRun& run : evaluation.runs) values.push_back(run.values[g]);
     evaluation.states.push_back(judge(space.goals[g], values, space.config.confidence));
+    if (space.goals[g].kind == PlanGoal::Kind::kGrowth && evaluation.steady)
+      judge_growth(*evaluation.steady, evaluation.states.back());
     const GoalVerdict verdict = evaluation.states.back().verdict;
     meets = meets && verdict == GoalVerdict::kMeets;
     misses = misses || verdict == GoalVerdict::kMisses;

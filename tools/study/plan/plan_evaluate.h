@@ -39,10 +39,17 @@ struct FleetRun {
   double imbalance = 1;  ///< Requests of the busiest endpoint over those of the mean one.
 };
 
+/// Whether a fleet sustains a rate, from a run that ends when it has told.
+struct SteadyProbe {
+  bool sustains = false;
+  double unanswered = 0;  ///< Share of the rate that it does not answer.
+};
+
 /// A fleet after as many runs as its verdict took.
 struct FleetEvaluation {
   FleetProbe probe = {};
   std::shared_ptr<const sim::RunPlan> plan = {};
+  std::optional<SteadyProbe> steady = {};  ///< Nothing of a load that has no rate to hold.
   std::vector<FleetRun> runs = {};     ///< By replication: seed, seed + 1, ...
   std::vector<GoalState> states = {};  ///< By goal.
   GoalVerdict verdict = GoalVerdict::kOpen;
@@ -95,7 +102,8 @@ class FleetEvaluator {
   }
 
  private:
-  void prepare(FleetEvaluation& evaluation, Diagnostics& found) const;
+  void prepare(FleetEvaluation& evaluation, Diagnostics& found);
+  void hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation, Diagnostics& found);
   FleetRun run(const sim::RunPlan& plan, double rate, std::uint64_t seed, Diagnostics& found);
   std::size_t wanted_runs(const FleetEvaluation& evaluation) const;
 
