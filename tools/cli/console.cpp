@@ -1,8 +1,10 @@
 #include "tools/cli/console.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -42,6 +44,13 @@ bool is_terminal(int file) {
 bool SystemConsole::error_is_terminal() const { return is_terminal(STDERR_FILENO); }
 
 bool SystemConsole::output_is_terminal() const { return is_terminal(output_file_); }
+
+std::size_t SystemConsole::output_width() const {
+  constexpr unsigned short kNarrowest = 40;
+  winsize size{};
+  if (!output_is_terminal() || ::ioctl(output_file_, TIOCGWINSZ, &size) != 0) return kTextWidth;
+  return size.ws_col == 0 ? kTextWidth : std::max(size.ws_col, kNarrowest);
+}
 
 void SystemConsole::divert_output() {
   const int kept = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/diagnostic.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -40,6 +41,8 @@ class Console {
   virtual bool error_is_terminal() const = 0;
   /// The same of standard output.
   virtual bool output_is_terminal() const { return false; }
+  /// The columns of its terminal; without one as many as texts in files have.
+  virtual std::size_t output_width() const { return kTextWidth; }
 
  private:
   std::string out_;
@@ -54,6 +57,7 @@ class SystemConsole final : public Console {
   void draw(std::string_view text) override;
   bool error_is_terminal() const override;
   bool output_is_terminal() const override;
+  std::size_t output_width() const override;
   void divert_output() override;
   /// Writes what was printed. False, with a message on standard error, when it could not be
   /// written; a reader that has gone away (a closed pipe) is not an error.

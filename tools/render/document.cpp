@@ -21,7 +21,7 @@ std::string plain(const Sentence& sentence) {
 
 // ------------------------------------------------------------------------------ terminal
 
-std::string text_of(const Table& table) {
+std::string text_of(const Table& table, std::size_t width) {
   const auto left = std::ranges::find(table.columns, false, &Table::Column::words);
   TextTable out(static_cast<std::size_t>(left - table.columns.begin()));
   std::vector<std::string> head;
@@ -34,10 +34,20 @@ std::string text_of(const Table& table) {
     for (const Cell& cell : row) cells.push_back(printable(cell.text, kLongest));
     out.add_row(std::move(cells));
   }
-  return (table.title.empty() ? "" : "\n" + printable(table.title, kLongest) + "\n") + out.str();
+  return (table.title.empty() ? "" : "\n" + printable(table.title, kLongest) + "\n") +
+         out.str(width);
 }
 
-std::string render_text(const StudyDocument& document) {
+/// A line of its own, broken where it is too long.
+std::string line_of(const std::string& text, std::size_t width, const std::string& first = "") {
+  const std::size_t indent = std::min(
+      first.size(), first.find_first_not_of(' ') == first.npos ? first.size() : std::size_t{2});
+  return text.empty() && first.empty()
+             ? "\n"
+             : wrapped(printable(text, kLongest), indent, first, width) + "\n";
+}
+
+std::string render_text(const StudyDocument& document, std::size_t width) {
   std::string out;
   if (document.facts.empty() && !document.kicker.empty()) {
     out = printable(document.kicker, kLongest) + "\n";
@@ -50,24 +60,22 @@ std::string render_text(const StudyDocument& document) {
     out +=
         name + ":" + std::string(widest - name.size() + 1, ' ') + printable(text, kLongest) + "\n";
   const StudyVerdict& verdict = document.verdict;
-  if (!verdict.headline.empty()) out += "\n" + printable(verdict.headline, kLongest) + "\n";
-  for (const Sentence& point : verdict.points)
-    out += "  " + printable(plain(point), kLongest) + "\n";
-  for (const std::string& remark : verdict.remarks)
-    out += "note: " + printable(remark, kLongest) + "\n";
+  if (!verdict.headline.empty()) out += "\n" + line_of(verdict.headline, width);
+  for (const Sentence& point : verdict.points) out += line_of(plain(point), width, "  ");
+  for (const std::string& remark : verdict.remarks) out += line_of(remark, width, "note: ");
   if (!verdict.judgements.empty()) out += "\n" + judgements_text(verdict.judgements);
   for (const Block& block : document.blocks) {
     if (block.outputs == For::kPages) continue;
     if (const auto* heading = std::get_if<Heading>(&block.content))
       out += "\n" + printable(heading->text, kLongest) + "\n";
     if (const auto* paragraph = std::get_if<Paragraph>(&block.content))
-      out += printable(paragraph->text, kLongest) + "\n";
+      out += line_of(paragraph->text, width);
     if (const auto* notes = std::get_if<Notes>(&block.content))
-      for (const std::string& text : notes->texts) out += "note: " + text + "\n";
+      for (const std::string& text : notes->texts) out += line_of(text, width, "note: ");
     if (const auto* listing = std::get_if<Listing>(&block.content)) out += listing->text + "\n";
-    if (const auto* table = std::get_if<Table>(&block.content)) out += text_of(*table);
+    if (const auto* table = std::get_if<Table>(&block.content)) out += text_of(*table, width);
   }
-  if (!verdict.fine.empty()) out += "\n" + printable(verdict.fine, kLongest) + "\n";
+  if (!verdict.fine.empty()) out += "\n" + line_of(verdict.fine, width);
   return out;
 }
 
@@ -316,12 +324,12 @@ std::string document_page(const StudyDocument& document, const std::string& json
   return render_page({page_body_of(document)}, make_data_block(json));
 }
 
-std::string draw(const StudyDocument& document, std::string_view format) {
+std::string draw(const StudyDocument& document, std::string_view format, std::size_t width) {
   const StudyVerdict& verdict = document.verdict;
   if (format == "markdown") return render_markdown(document);
   if (format == "junit") return render_junit(document.name, verdict.judgements, verdict.remarks);
   if (format == "github") return render_github(document.name, verdict.judgements, verdict.remarks);
-  return render_text(document);
+  return render_text(document, width);
 }
 
 }  // namespace routesim::tools

@@ -13,6 +13,7 @@
 #include "tools/render/chart/chart.h"
 #include "tools/render/page/html_page.h"
 #include "tools/results/difference.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -118,7 +119,8 @@ struct StudyDocument {
 
 /// The formats that every document has: `table`, `markdown`, `junit` and `github`; a page needs the
 /// result's JSON too (document_page).
-std::string draw(const StudyDocument& document, std::string_view format);
+std::string draw(const StudyDocument& document, std::string_view format,
+                 std::size_t width = kTextWidth);
 
 /// The part of a page between its head and its foot.
 PageBody page_body_of(const StudyDocument& document);

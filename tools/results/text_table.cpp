@@ -17,6 +17,41 @@ void trim_right(std::string& line) {
 
 }  // namespace
 
+std::string plain_spaces(const std::string& text) {
+  constexpr std::string_view kNoBreak = "\u00a0";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool no_break = text.compare(i, kNoBreak.size(), kNoBreak) == 0;
+    out += no_break ? ' ' : text[i];
+    if (no_break) i += kNoBreak.size() - 1;
+  }
+  return out;
+}
+
+std::string wrapped(const std::string& text, std::size_t indent, const std::string& first,
+                    std::size_t width) {
+  std::string out = first;
+  std::size_t column = display_width(first);
+  bool begins = true;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = plain_spaces(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (word.empty()) continue;
+    if (!begins && column + 1 + display_width(word) > width && word.front() != '%') {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!begins) {
+      out += " ";
+      ++column;
+    }
+    out += word;
+    column += display_width(word);
+    begins = false;
+  }
+  return out;
+}
+
 std::size_t display_width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
@@ -74,11 +109,37 @@ std::vector<std::size_t> TextTable::widths() const {
   return widths;
 }
 
-std::string TextTable::heading_line(const std::vector<std::size_t>& widths) const {
+std::vector<std::pair<std::size_t, std::size_t>> TextTable::parts(
+    const std::vector<std::size_t>& widths, std::size_t width) const {
+  const std::size_t left = std::min(left_columns_, widths.size());
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < left; ++i) before += widths[i] + kGap;
+  std::vector<std::pair<std::size_t, std::size_t>> out;
+  std::size_t used = before;
+  for (std::size_t i = left; i < widths.size();) {
+    const auto heading = std::ranges::find(headings_, i, &Heading::first);
+    const std::size_t span = heading == headings_.end() ? 1 : heading->span;
+    std::size_t wide = 0;
+    for (std::size_t c = i; c < i + span; ++c) wide += widths[c] + kGap;
+    if (out.empty() || used + wide - kGap > width) {
+      out.emplace_back(i, i);
+      used = before;
+    }
+    used += wide;
+    out.back().second = i += span;
+  }
+  if (out.empty()) out.emplace_back(left, left);
+  return out;
+}
+
+std::string TextTable::heading_line(const std::vector<std::size_t>& widths, std::size_t first,
+                                    std::size_t last) const {
   std::string line;
   for (const Heading& heading : headings_) {
+    if (heading.first < first || heading.first >= last) continue;
     std::size_t start = 0;
-    for (std::size_t i = 0; i < heading.first; ++i) start += widths[i] + kGap;
+    for (std::size_t i = 0; i < heading.first; ++i)
+      if (i < left_columns_ || i >= first) start += widths[i] + kGap;
     std::size_t total = kGap * (heading.span - 1);
     for (std::size_t i = 0; i < heading.span; ++i) total += widths[heading.first + i];
     const std::size_t dashes = total - display_width(heading.text) - 2;
@@ -90,20 +151,29 @@ std::string TextTable::heading_line(const std::vector<std::size_t>& widths) cons
   return line;
 }
 
-std::string TextTable::str() const {
-  const std::vector<std::size_t> columns = widths();
+std::string TextTable::part(const std::vector<std::size_t>& widths, std::size_t first,
+                            std::size_t last) const {
   std::string out;
-  if (!headings_.empty()) out += heading_line(columns) + "\n";
+  if (!headings_.empty()) out += heading_line(widths, first, last) + "\n";
   for (const auto& row : rows_) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(row.size(), last); ++i) {
+      if (i >= left_columns_ && i < first) continue;
       if (i > 0) line.append(kGap, ' ');
-      const std::string pad(columns[i] - display_width(row[i]), ' ');
+      const std::string pad(widths[i] - display_width(row[i]), ' ');
       line += i < left_columns_ ? row[i] + pad : pad + row[i];
     }
     trim_right(line);
     out += line + "\n";
   }
+  return out;
+}
+
+std::string TextTable::str(std::size_t width) const {
+  const std::vector<std::size_t> columns = widths();
+  std::string out;
+  for (const auto& [first, last] : parts(columns, width))
+    out += (out.empty() ? "" : "\n") + part(columns, first, last);
   return out;
 }
 

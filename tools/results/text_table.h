@@ -4,9 +4,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace routesim::tools {
+
+/// Columns of text that no terminal shows.
+inline constexpr std::size_t kTextWidth = 100;
+
+/// The text with spaces in place of no-break spaces.
+std::string plain_spaces(const std::string& text);
+
+/// `first` and the text behind it, broken at its spaces, further lines indented; never inside a
+/// number with its unit. Words that are longer than `width` stay whole.
+std::string wrapped(const std::string& text, std::size_t indent, const std::string& first,
+                    std::size_t width = kTextWidth);
 
 /// Collects rows, then prints them with two spaces between columns.
 class TextTable {
@@ -19,7 +31,9 @@ class TextTable {
   void add_heading(std::size_t first_column, std::size_t span, std::string text) {
     headings_.push_back({first_column, span, std::move(text)});
   }
-  std::string str() const;
+  /// At most `width` columns wide, if it can be: columns that do not fit, headings whole, follow in
+  /// further tables with the same columns at their left.
+  std::string str(std::size_t width = std::string::npos) const;
   /// The same as a Markdown table, whose first row is the header; without headings.
   std::string markdown() const;
   /// Whether there is no row besides the header.
@@ -32,7 +46,13 @@ class TextTable {
     std::string text;
   };
   std::vector<std::size_t> widths() const;
-  std::string heading_line(const std::vector<std::size_t>& widths) const;
+  /// Runs of columns behind the left ones that fit into `width`, as first and one behind the last.
+  std::vector<std::pair<std::size_t, std::size_t>> parts(const std::vector<std::size_t>& widths,
+                                                         std::size_t width) const;
+  std::string part(const std::vector<std::size_t>& widths, std::size_t first,
+                   std::size_t last) const;
+  std::string heading_line(const std::vector<std::size_t>& widths, std::size_t first,
+                           std::size_t last) const;
 
   std::size_t left_columns_;
   std::vector<std::vector<std::string>> rows_;

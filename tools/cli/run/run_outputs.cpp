@@ -167,8 +167,9 @@ bool write_run_outputs(const Report& report, const TraceRecorder& trace,
   for (const Output& output : outputs) {
     const RunFormat& format = format_of(output.format);
     if (format.files) continue;
-    const bool painted = colour && output.format == "table" && output.path.empty();
-    const std::string text = painted ? render_text(report, true) : format.render(report, trace);
+    const bool is_shown = output.format == "table" && output.path.empty();
+    const std::string text = is_shown ? render_text(report, colour, console.output_width())
+                                      : format.render(report, trace);
     if (output.path.empty())
       console.print(text);
     else

@@ -4,12 +4,13 @@
 #include <string>
 
 #include "tools/results/report.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
 /// A table for people: per metric, simulated beside measured for every variant, and the difference
 /// between the variants; then the summary rows, and last the verdict.
-std::string render_text(const Report& report, bool colour = false);
+std::string render_text(const Report& report, bool colour = false, std::size_t width = kTextWidth);
 
 /// One JSON object; its stages are inference-perf lifecycle reports.
 std::string render_json(const Report& report);

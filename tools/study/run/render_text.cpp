@@ -137,7 +137,7 @@ void add_tables(const Report& report, const PageRun& run, std::vector<Block>& bl
 
 }  // namespace
 
-std::string render_text(const Report& report, bool colour) {
+std::string render_text(const Report& report, bool colour, std::size_t width) {
   const PageRun run = page_run(run_record(report), "");
   StudyDocument document;
   document.verdict.judgements = report.expectations;
@@ -164,7 +164,8 @@ std::string render_text(const Report& report, bool colour) {
   std::string out = printable(report.scenario, 200) + ", " + seeds_of(report) + ", routesim " +
                     report.version + "\n";
   if (!report.question.empty()) out += printable(report.question, 500) + "\n";
-  return out + draw(document, "table") + render_verdict(verdict_of(run), colour);
+  return out + render_verdict(verdict_of(run), colour, width) + "\n" +
+         draw(document, "table", width);
 }
 
 std::string render_markdown(const Report& report) {

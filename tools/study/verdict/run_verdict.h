@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/results/result_record.h"
+#include "tools/results/text_table.h"
 #include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
@@ -34,7 +35,7 @@ struct Knee {
   std::optional<double> first_overloaded = {};
   std::optional<Capacity> capacity = {};  ///< What it sustains, where that was found.
   std::string seen = {};                  ///< Then: what its stages show beside it; may be empty.
-  bool too_short = false;                ///< Its highest rates are sent too shortly to show a knee.
+  bool too_short = false;  ///< Its highest rates are sent too shortly to show a knee.
 };
 
 struct Verdict {
@@ -60,8 +61,8 @@ Verdict verdict_of(const PageRun& run);
 /// The same of what was just run.
 Verdict verdict_of(const Report& report);
 
-/// The end of a table: at most 100 columns wide, but for commands and names.
-std::string render_verdict(const Verdict& verdict, bool colour);
+/// The verdict in lines of at most `width` columns, but for commands and names.
+std::string render_verdict(const Verdict& verdict, bool colour, std::size_t width = kTextWidth);
 
 /// The verdict as results have it, with plain spaces where a page does not break lines.
 VerdictRecord verdict_record(const Verdict& verdict);

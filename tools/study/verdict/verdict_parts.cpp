@@ -343,17 +343,6 @@ std::string not_judged(const PageRun& run) {
   return {};
 }
 
-std::string plain_spaces(const std::string& text) {
-  constexpr std::string_view kNoBreak = "\u00a0";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool no_break = text.compare(i, kNoBreak.size(), kNoBreak) == 0;
-    out += no_break ? ' ' : text[i];
-    if (no_break) i += kNoBreak.size() - 1;
-  }
-  return out;
-}
-
 std::string listed(const std::vector<std::string>& texts) {
   const bool commas = std::ranges::any_of(
       texts, [](const std::string& text) { return text.find(", ") != std::string::npos; });

@@ -42,9 +42,6 @@ std::string idle_servers(const PageRun& run);
 /// Expectations of the scenario that a scan does not judge; empty for none.
 std::string not_judged(const PageRun& run);
 
-/// The text with spaces in place of no-break spaces.
-std::string plain_spaces(const std::string& text);
-
 /// `a, b`; `a, 2 replicas; a, 4 replicas` where a name has a comma.
 std::string listed(const std::vector<std::string>& texts);
 
