@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "tests/closed_form/queue_model.h"
 #include "tools/results/statistics.h"
@@ -154,6 +157,24 @@ TEST(Experiment, ReportsTheErrorsOfTheLowestRunThatHasAny) {
   }
 }
 
+TEST(Experiment, ALaterErrorOfAHigherRunIsNotTheOneThatIsTold) {
+  Runs runs({}, 2);
+  std::atomic<bool> low_has_begun{false}, high_has_begun{false};
+  const auto wait_for = [](const std::atomic<bool>& flag) {
+    while (!flag) std::this_thread::yield();
+  };
+  const auto work = [&](std::size_t i, Diagnostics& found) {
+    (i == 0 ? low_has_begun : high_has_begun) = true;
+    wait_for(i == 0 ? high_has_begun : low_has_begun);
+    // Run 1 was under way when run 0 failed, and fails after it.
+    if (i == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    found.error({}, "", "run " + std::to_string(i));
+  };
+  EXPECT_THROW(runs.experiment().each(2, work), Stopped);
+  ASSERT_EQ(runs.diagnostics().items().size(), 1U);
+  EXPECT_EQ(runs.diagnostics().items().front().message, "run 0");
+}
+
 /// A load that breaks an invariant of the simulation when its seed is 3.
 TEST(Experiment, NamesTheVariantAndTheSeedThatBreaks) {
   RunPlan plan = md1_plan(0.5, 10);
@@ -203,6 +224,7 @@ TEST(StoppingRule, WantsTheHalfWidthRelativeToTheMean) {
   EXPECT_TRUE(is_precise({.relative_half_width = 0.128}, values));
   EXPECT_FALSE(is_precise({.relative_half_width = 0.126}, values));
   EXPECT_FALSE(is_precise({.relative_half_width = 1e9}, std::vector<double>{1}));
+  EXPECT_TRUE(is_precise({}, std::vector<double>{0, 0, 0})) << "no spread, whatever the mean";
 }
 
 TEST(ReplicateUntil, StopsAtTheFirstLookThatIsPreciseWhateverTheThreads) {

@@ -77,6 +77,16 @@ TEST(IndependentDifference, IsThePooledOneForEqualSpreads) {
   EXPECT_NEAR(e.half_width, student_t_quantile(0.975, 4) * std::sqrt(2.0 / 3), 1e-9);
 }
 
+TEST(IndependentDifference, HasWelchsDegreesForUnequalSizes) {
+  // Variances of the means: 2 / 2 = 1 and 2.5 / 5 = 0.5, with 1 and 4 degrees.
+  const std::vector<double> base = {0, 2};
+  const std::vector<double> changed = {1, 2, 3, 4, 5};
+  const double degrees = 1.5 * 1.5 / (1.0 / 1 + 0.25 / 4);
+  const Estimate e = independent_difference(base, changed);
+  EXPECT_DOUBLE_EQ(e.mean, 2);
+  EXPECT_NEAR(e.half_width, student_t_quantile(0.975, degrees) * std::sqrt(1.5), 1e-9);
+}
+
 TEST(IndependentDifference, WithoutSpreadIsExact) {
   const std::vector<double> base = {2, 2};
   const std::vector<double> changed = {3, 3, 3};

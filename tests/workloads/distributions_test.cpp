@@ -77,6 +77,12 @@ TEST(Distribution, LognormalMatchesMomentsWithAndWithoutTheShift) {
   EXPECT_NEAR(m.mean, 1000, 5);
   EXPECT_NEAR(m.deviation, 500, 10);
   EXPECT_GE(m.min, 400);
+  // The general sampler clips and does not shift: the median stays 1000 / sqrt(1 + 0.5^2).
+  const LengthSampler general(d, SamplerKind::kGeneral);
+  RandomStream random(7, Stream::kTest);
+  int below = 0;
+  for (int i = 0; i < 100'000; ++i) below += general.sample_real(random) < 1000 / std::sqrt(1.25);
+  EXPECT_NEAR(below, 50'000, 4 * 158) << "a binomial's deviation is sqrt(100,000) / 2";
 }
 
 TEST(Distribution, UniformIncludesItsMaximumOnlyInTheGeneralSampler) {

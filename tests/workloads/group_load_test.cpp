@@ -49,6 +49,19 @@ TEST(GroupLoad, UniqueSuffixesShareTheirGroupsPrefix) {
   EXPECT_NEAR(sent.back().sent.to_seconds(), 20, 0.5);
 }
 
+TEST(GroupLoad, EveryAnswerHasAToken) {
+  GroupLoadConfig c;
+  c.requests = 100;
+  c.output_len.type = DistributionType::kUniform;
+  c.output_len.min = 0;
+  c.output_len.max = 1;
+  auto load = make(c);
+  for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(10)))) {
+    EXPECT_EQ(s.request.max_tokens, 1);
+    EXPECT_EQ(s.request.output_tokens, 1);
+  }
+}
+
 TEST(GroupLoad, PoolPromptsAreTheSameObjectWheneverTheyComeUp) {
   GroupLoadConfig c;
   c.requests = 5000;

@@ -120,11 +120,14 @@ TEST(Guidellm, BucketsHaveTheirWeights) {
                            {.bucket_weight = 1, .prefix_count = 2, .prefix_tokens = 40}};
   c.max_requests = {8000};
   std::map<std::pair<std::uint64_t, std::int64_t>, int> seen;
+  std::set<std::uint64_t> contents;
   for (const Sent& s : played(c, Duration::milliseconds(1))) {
     const Segment& prefix = s.request.prompt->segments[0];
     ++seen[{prefix.content, prefix.length}];
+    contents.insert(prefix.content);
   }
   ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(contents.size(), 3U) << "prefixes of two buckets share no token";
   for (const auto& [prefix, n] : seen) {
     const double expected = prefix.second == 20 ? 6000 : 1000;
     EXPECT_NEAR(n, expected, 4 * std::sqrt(expected)) << prefix.second;

@@ -35,10 +35,12 @@ TEST(Random, SharesNothingAndRepeatsLengthsInEveryStage) {
   c.load.stages = {{.rate = 5, .duration = 20}, {.rate = 5, .duration = 20}};
   auto load = make(c);
   const auto stages = by_stage(drive(*load, fixed_latency(Duration::seconds(1))));
-  std::set<std::uint64_t> contents, ids;
+  std::set<std::uint64_t> contents, ids, answers;
   for (std::size_t i = 0; i < 100; ++i) {
     const Request& a = stages[0][i].request;
     const Request& b = stages[1][i].request;
+    answers.insert(a.output_content);
+    answers.insert(b.output_content);
     EXPECT_EQ(a.prompt->tokens, b.prompt->tokens);
     EXPECT_EQ(a.output_tokens, b.output_tokens);
     contents.insert(a.prompt->segments[0].content);
@@ -48,6 +50,7 @@ TEST(Random, SharesNothingAndRepeatsLengthsInEveryStage) {
   }
   EXPECT_EQ(contents.size(), 200U);
   EXPECT_EQ(ids.size(), 200U);
+  EXPECT_EQ(answers.size(), 200U) << "no answer is the same text twice";
 }
 
 TEST(Bimodal, DrawsTwoKindsOfRequestsFromGroupsOfTheirOwn) {
@@ -217,6 +220,25 @@ TEST(ConversationReplay, ThenTheSystemPromptIsCutThenTheInput) {
   EXPECT_EQ(sent[0].request.prompt->segments[0].length, 532) << "its beginning";
   EXPECT_EQ(sent[9].request.prompt->segments[0], sent[0].request.prompt->segments[0]);
   EXPECT_EQ(prompt_lengths(one_conversation(1000, 700)), std::vector<std::int64_t>(10, 244));
+}
+
+// The first conversation's last answer comes while the second, of the same slot, is under way.
+TEST(ConversationReplay, ALateAnswerIsNotInTheNextConversation) {
+  Config c = one_conversation(100, 225'000);
+  c.data.conversation_replay->turns_per_conversation = Distribution::fixed(2);
+  c.load.num_workers = 1;
+  c.load.stages = {{.num_requests = 4, .concurrency_level = 2}};
+  const auto sent = drive(*make(c), [](const Request& r) {
+    return Duration::milliseconds(r.id.value() == 1 ? 500 : 1000);
+  });
+  ASSERT_EQ(sent.size(), 4U);
+  EXPECT_EQ(sent[1].request.session, 1U);
+  EXPECT_EQ(sent[2].request.session, 2U);
+  EXPECT_LT(sent[1].done, sent[2].done);
+  for (const std::size_t first : {0U, 2U}) {
+    EXPECT_EQ(sent[first].request.prompt->tokens, 100 + 512);
+    EXPECT_EQ(sent[first + 1].request.prompt->tokens, 100 + 512 + 256 + 512);
+  }
 }
 
 TEST(ConversationReplay, AnAnswerThatLeavesNoRoomIsRefusedAsTheToolDoes) {

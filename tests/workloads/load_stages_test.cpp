@@ -192,6 +192,11 @@ TEST(VllmArrivals, RampUpFollowsItsRates) {
     sum += 1 / ramp_rate(even, j);
     EXPECT_NEAR(t[static_cast<std::size_t>(j)], sum, 1e-8);
   }
+  // The legacy generator has the same gaps, each behind its request.
+  even.legacy = true;
+  const auto legacy = seconds(*vllm_arrivals(even, random_of(1)));
+  EXPECT_EQ(legacy[0], 0);
+  for (std::size_t j = 1; j < 11; ++j) EXPECT_NEAR(legacy[j], t[j - 1], 1e-8);
 }
 
 TEST(ExponentialArrivals, OfAnAbsurdRateStayWithinACentury) {

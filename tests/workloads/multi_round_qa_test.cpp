@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "tests/base/messages.h"
 #include "tests/workloads/drive.h"
 #include "tests/workloads/memory_readers.h"
 #include "workloads/conversations/conversation_data.h"
@@ -133,6 +134,18 @@ TEST(MultiRoundQa, AUserWaitsForTheAnswer) {
     sent[s.request.session].push_back(seconds(s.sent) - 3);
   EXPECT_EQ(sent[3].size(), 2U);
   EXPECT_DOUBLE_EQ(sent[3][1], 3) << "the answer comes at 3.0 s, before the step";
+}
+
+TEST(MultiRoundQa, LengthsOfAnswersThatCannotBeAreRefused) {
+  WorkloadOptions options;
+  Distribution& natural = options.natural_answer.emplace();
+  natural.type = DistributionType::kUniform;
+  natural.min = 90;
+  natural.max = 3;
+  Diagnostics found;
+  EXPECT_EQ(make_load_generator(small(), options, {}, found), nullptr);
+  EXPECT_EQ(messages_of(found),
+            "<input>: error: natural_answer.min: must not exceed max (got min 90, max 3)\n");
 }
 
 TEST(MultiRoundQa, RunsFollowEachOtherAndUsersReturn) {

@@ -6,6 +6,7 @@
 #include "tests/workloads/drive.h"
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/sessions/python_random.h"
+#include "workloads/sessions/recording.h"
 
 namespace routesim::workloads {
 namespace {
@@ -83,6 +84,18 @@ TEST(ReplayClient, StartsSessionsAtTheirRate) {
   // Two at once, five seconds each: a free place is taken at once when the rate is behind.
   s.stages[0].concurrent = 2;
   EXPECT_EQ(times(s.run(5)), (std::vector<double>{0, 2, 5, 7}));
+}
+
+TEST(ReplayClient, ARateThatIsBehindIsNotMadeUpFor) {
+  const Replayed s{.sessions = std::vector<Session>(6, chain(1)),
+                   .stages = {{.sessions = 6, .concurrent = 3, .session_rate = 0.5}}};
+  const auto load = s.make();
+  // The first three begin at 0, 2 and 4 s, and all end at 30 s. One that is late begins at once,
+  // and so does the next; the one after it keeps its distance.
+  const std::vector<Sent> sent = drive(*load, [](const Request& r) {
+    return Duration::seconds(r.session <= 3 ? 32 - 2 * static_cast<std::int64_t>(r.session) : 5);
+  });
+  EXPECT_EQ(times(sent), (std::vector<double>{0, 2, 4, 30, 30, 32}));
 }
 
 TEST(ReplayClient, WaitsForAllPredecessorsAndThenItsPause) {
@@ -214,6 +227,33 @@ TEST(ReplayClient, ADuplicateSharesNothingWithItsOriginal) {
   EXPECT_NE(sent[1].request.prompt->segments[0].content,
             sent[2].request.prompt->segments[0].content);
   EXPECT_EQ(sent[1].request.prompt->segments[1], sent[0].request.prompt->segments[0]);
+}
+
+TEST(CallGraph, ACallFollowsTheOneThatEndedAsItStarted) {
+  const auto second = [](std::int64_t start_ms) {
+    RecordedCall first, next;
+    first.end_ms = 100;
+    next.start_ms = start_ms;
+    next.end_ms = 200;
+    return build_call_graph({first, next}, TextUnit::kCharacters)[1];
+  };
+  EXPECT_TRUE(second(99).predecessors.empty());
+  EXPECT_EQ(second(100).predecessors, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(second(100).wait_ms, 0);
+  EXPECT_EQ(second(130).wait_ms, 30);
+}
+
+TEST(SessionMaker, AnAnswerOfNoTokensHasTheClientsDefault) {
+  const auto answer = [](std::optional<std::int64_t> output_tokens) {
+    RecordedCall call;
+    call.output_tokens = output_tokens;
+    SessionMaker maker(RecordingRules{});
+    maker.add({.name = "a", .unit = TextUnit::kCharacters, .calls = {call}});
+    return maker.take().at(0).calls.at(0).output_tokens;
+  };
+  EXPECT_EQ(answer(0), 30);
+  EXPECT_EQ(answer(7), 7);
+  EXPECT_EQ(answer(std::nullopt), 1) << "no answer was recorded";
 }
 
 TEST(PythonRandom, ShufflesAsPythonDoes) {

@@ -227,10 +227,12 @@ TEST(LoadSweep, CutsConversationsToo) {
   EXPECT_TRUE(load->finished());
 }
 
-/// One turn at the start of each stage, after which the tool works for a minute.
-class OneTurn final : public SessionSource {
+/// Turns of two users, after each of which a tool works for a minute.
+class Turns final : public SessionSource {
  public:
-  std::uint64_t session_of(std::size_t, std::int64_t) const override { return 1; }
+  std::uint64_t session_of(std::size_t, std::int64_t index) const override {
+    return static_cast<std::uint64_t>(index % 2);
+  }
   std::int64_t worker_of(std::int64_t) const override { return 0; }
   void fill(std::size_t, std::int64_t, Request& request) override {
     request.held_open = Duration::seconds(60);
@@ -248,7 +250,7 @@ TEST(LoadSweep, AProbeThatWasCutDoesNotWaitForToolCalls) {
     std::vector<SessionClient::Stage> stages(2);
     for (SessionClient::Stage& stage : stages) stage.permits = {1};
     stages[0].arrivals = immediate_arrivals(1);
-    SessionClient load(std::move(stages), std::make_unique<OneTurn>(), {},
+    SessionClient load(std::move(stages), std::make_unique<Turns>(), {},
                        std::make_unique<RateSweep>(settings));
     std::vector<Request> sent;
     load.advance(SimTime::zero(), sent);
@@ -259,6 +261,32 @@ TEST(LoadSweep, AProbeThatWasCutDoesNotWaitForToolCalls) {
     // The probe is cut a second after its timeout: at 3 s, before the answer, or at 21 s.
     EXPECT_EQ(load.finished(), timeout_s == 2);
   }
+}
+
+TEST(LoadSweep, AProbeThatWasCutSendsNoRoundThatWaited) {
+  SweepSettings settings;
+  settings.timeout_s = 2;
+  settings.grace = Duration::seconds(10);
+  settings.arrivals = [](std::size_t, double) { return immediate_arrivals(1); };
+  std::vector<SessionClient::Stage> stages(2);
+  for (SessionClient::Stage& stage : stages) stage.permits = {3};
+  stages[0].arrivals = immediate_arrivals(3);
+  SessionClient load(std::move(stages), std::make_unique<Turns>(), {},
+                     std::make_unique<RateSweep>(settings));
+  std::vector<Request> sent;
+  load.advance(SimTime::zero(), sent);
+  ASSERT_EQ(sent.size(), 2U) << "the first user's second round waits for the first";
+  const auto until = [&](std::int64_t second) {
+    const SimTime end = SimTime::zero() + Duration::seconds(second);
+    while (load.next_action() < end) load.advance(load.next_action(), sent);
+    return end;
+  };
+  // The cut is at 3 s. Both answers come later, and the round that waited for one is not sent.
+  load.on_completed(sent[0], Outcome::kSuccess, until(5));
+  const SimTime last = until(6);
+  ASSERT_EQ(sent.size(), 2U);
+  load.on_completed(sent[1], Outcome::kSuccess, last);
+  EXPECT_TRUE(load.finished());
 }
 
 TEST(LoadSweep, LeavesOutWarmUpStages) {

@@ -468,6 +468,12 @@ TEST(TraceReplay, LengthsOfTurnsMayCountTheirOwnTextOnly) {
                             {.trace = opener(csv, format(TraceFormat::kCsv))}, found);
   ASSERT_EQ(found.items().size(), 1U);
   EXPECT_TRUE(found.items()[0].message.starts_with("2 of 2 later turns have a shorter prompt"));
+  // Half of the later turns are no reason to doubt the file.
+  Diagnostics half;
+  const std::string rows = csv.substr(0, csv.find("4,4,1")) + "4,25,1,s\n";
+  (void)make_load_generator(TraceReplayConfig{}, {},
+                            {.trace = opener(rows, format(TraceFormat::kCsv))}, half);
+  EXPECT_TRUE(half.items().empty());
 }
 
 TEST(TraceReplay, AGroupsPrefixStandsBeforeTheHistory) {
@@ -534,6 +540,15 @@ TEST(TraceReplay, AChatBeginsWithTheMessagesOfTheTurnBefore) {
   EXPECT_EQ(shared(*sent[0].request.prompt, *sent[1].request.prompt), 80);
   EXPECT_EQ(sent[0].request.output_tokens, 2) << "5 characters";
   EXPECT_EQ(read(chat(user), format(TraceFormat::kJsonl))[0].at, Duration::zero());
+}
+
+TEST(TraceReader, TheTextsOfAMessageAreOneText) {
+  const std::string part = R"({"type":"text","text":")" + std::string(43, 'x') + R"("})";
+  const auto rows =
+      read(R"({"timestamp":0,"output_length":1,"messages":[{"role":"user","content":[)" + part +
+               "," + part + "]}]}",
+           format(TraceFormat::kJsonl));
+  EXPECT_EQ(rows[0].input_tokens, 5 + 20 + 3) << "86 / 4.3 = 20";
 }
 
 TEST(TraceReader, AResponseOfTheApiIsNoAnswerText) {
@@ -718,6 +733,14 @@ TEST(TextBlocks, WideCharactersAreSevenTenthsOfAToken) {
   }
   EXPECT_EQ(wide.tokens(), 7);
   EXPECT_EQ(narrow.tokens(), 3) << "10 / 4.3, rounded up";
+}
+
+TEST(TextBlocks, OnlyABlockThatWasBegunHasAnId) {
+  TextBlocks text;
+  text.add_tokens("a", kTextBlockTokens);
+  EXPECT_EQ(text.ids().size(), 1U);
+  text.add_tokens("b", 1);
+  EXPECT_EQ(text.ids().size(), 2U);
 }
 
 TEST(TraceReplay, ABrokenLineStopsTheUserBeforeTheRun) {

@@ -326,6 +326,18 @@ TEST(VllmBench, ArrivalFlagsThatExcludeEachOther) {
   EXPECT_EQ(first_error(c), "ramp_up_strategy");
 }
 
+TEST(VllmBench, ARampIsNamedByTheRateItEndsAt) {
+  Config c = a10g();
+  c.num_prompts = 900;
+  c.initial_test_request = false;
+  c.ramp_up_strategy = RampUp::kLinear;
+  c.ramp_up_start_rps = 3;
+  c.ramp_up_end_rps = 9;
+  const auto load = make(c);
+  EXPECT_EQ(load->stages()[0].requested_rate, 9);
+  EXPECT_EQ(load->stages()[0].duration_s, 900 / 9);
+}
+
 TEST(VllmBench, SeedsOfTheToolAndOfTheRunBothCount) {
   Config c = a10g();
   auto a = make(c, {}, 1), b = make(c, {}, 2);

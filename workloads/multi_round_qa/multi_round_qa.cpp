@@ -318,6 +318,9 @@ std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& con
                      .duration_s = run.time,
                      .requests = -1});
   }
+  if (options.natural_answer)
+    check_distribution(*options.natural_answer, SamplerKind::kGeneral, "natural_answer",
+                       diagnostics);
   std::shared_ptr<const MultiRoundChats::Exchanges> exchanges;
   if (!config.sharegpt.empty()) {
     for (const Flags& run : runs)
@@ -326,8 +329,8 @@ std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& con
                           "runs of one ShareGPT file must have the same num_rounds");
     if (!inputs.conversations) diagnostics.error({}, "multi_round_qa.sharegpt", "needs its file");
     if (!diagnostics.has_errors()) exchanges = read_sharegpt(runs, inputs, diagnostics);
-    if (diagnostics.has_errors()) return nullptr;
   }
+  if (diagnostics.has_errors()) return nullptr;
   const MultiRoundChats chats(config.shared_system_prompt, config.user_history_prompt,
                               config.answer_len, options, std::move(exchanges));
   const MultiRoundChats warmups(0, 0, kWarmupTokens, options);
