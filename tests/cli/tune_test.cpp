@@ -231,6 +231,40 @@ TEST_F(Tune, AGainIsNotPaidWithFailures) {
   EXPECT_NE(said.find("failure_rate is "), std::string::npos) << said;
 }
 
+// Two blocks of two seeds convict nobody at this level, ten fresh seeds do. The next one is judged
+// on ten others, and nobody who is refused as given is run under another load: 2 x 20 runs, and 10
+// of the omniscient router.
+TEST_F(Tune, TheNextOneIsJudgedOnSeedsOfItsOwn) {
+  const Json found = tuned(
+      {write("tune.yaml",
+             "scenario: s.yaml\nbudget: 20\nblock: 2\nconfidence: 0.9999\nfresh_seeds: 10\n"
+             "shift: [{rate: 1.25}]\nsubject_to: []\ngoals: [minimise tpot_ms.mean]\n"
+             "set: [workload.groups.requests=40, workload.groups.timeout_s=2]\n"
+             "knobs:\n- {set: \"cluster.pools[a].engine.max_num_seqs\", values: [1, 2, 3]}\n")},
+      0);
+  EXPECT_EQ(found["verdict"]["decision"], "nothing better");
+  ASSERT_EQ(found["passed_over"].size(), 1U);
+  const Json& other = found["passed_over"][0];
+  EXPECT_NE(other["candidate"], found["candidate"]);
+  for (std::uint64_t s = 0; s < 10; ++s) {
+    EXPECT_EQ(found["fresh_seeds"][s], 10'001 + s);
+    EXPECT_EQ(other["fresh_seeds"][s], 10'011 + s);
+  }
+  for (const Json* worse : {&found["worse"], &other["worse"]})
+    EXPECT_TRUE(std::ranges::any_of(*worse, [](const Json& w) {
+      return w["metric"] == "failure_rate" && w["guard"] == true && w["load"] == "as given";
+    })) << *worse;
+  EXPECT_EQ(found["loads"].size(), 1U);
+  EXPECT_EQ(found["judgement_runs"], 50);
+  const std::string said = found["verdict"]["headline"];
+  EXPECT_NE(said.find(" breaks a guard on 10 fresh seeds: failure_rate is "), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("Judged too, each on fresh seeds of its own: #" + other["candidate"].dump() +
+                      ", which breaks the guard on failure_rate."),
+            std::string::npos)
+      << said;
+}
+
 TEST_F(Tune, GuardsFollowFromTheGoals) {
   const auto guards = [this](const std::string& keys) {
     return tuned({write("tune.yaml",
