@@ -203,6 +203,85 @@ TEST_F(Tune, WhoMeetsTheConditionsBeatsAFileThatBreaksThem) {
   EXPECT_EQ(none["command"], "");
 }
 
+// One sequence at a time answers fast, and most clients give up before it begins.
+TEST_F(Tune, AGainIsNotPaidWithFailures) {
+  const auto with = [this](const std::string& guards) {
+    return write("tune.yaml",
+                 "scenario: s.yaml\nbudget: 40\nfresh_seeds: 5\nshift: []\nsubject_to: []\n"
+                 "set: [workload.groups.requests=60, workload.groups.timeout_s=2]\n"
+                 "goals: [minimise tpot_ms.mean]\nguards: " +
+                     guards +
+                     "\nknobs:\n- {set: \"cluster.pools[a].engine.max_num_seqs\", values: [1]}\n");
+  };
+  const Json guarded = tuned({with("true")}, 0);
+  EXPECT_EQ(guarded["guards"], Json({"tpot_ms.p90", "tpot_ms.p99", "failure_rate"}));
+  EXPECT_EQ(guarded["candidates"][1]["dropped"], "breaks a guard");
+  EXPECT_EQ(guarded["candidate"], 0);
+  EXPECT_EQ(guarded["verdict"]["decision"], "nothing better");
+
+  const Json bare = tuned({with("false")}, 0);
+  EXPECT_EQ(bare["guards"], Json::array());
+  EXPECT_EQ(bare["verdict"]["decision"], "better");
+  const std::string said = bare["verdict"]["headline"];
+  EXPECT_EQ(
+      said.find("1 change of 1 knob beats your file on 5 fresh seeds: a gain of tpot_ms.mean"), 0U)
+      << said;
+  for (const Json& worse : bare["worse"])
+    EXPECT_NE(said.find(worse["metric"].get<std::string>() + " is "), std::string::npos) << said;
+  EXPECT_NE(said.find("failure_rate is "), std::string::npos) << said;
+}
+
+// Two blocks of two seeds convict nobody at this level, ten fresh seeds do. The next one is judged
+// on ten others, and nobody who is refused as given is run under another load: 2 x 20 runs, and 10
+// of the omniscient router.
+TEST_F(Tune, TheNextOneIsJudgedOnSeedsOfItsOwn) {
+  const Json found = tuned(
+      {write("tune.yaml",
+             "scenario: s.yaml\nbudget: 20\nblock: 2\nconfidence: 0.9999\nfresh_seeds: 10\n"
+             "shift: [{rate: 1.25}]\nsubject_to: []\ngoals: [minimise tpot_ms.mean]\n"
+             "set: [workload.groups.requests=40, workload.groups.timeout_s=2]\n"
+             "knobs:\n- {set: \"cluster.pools[a].engine.max_num_seqs\", values: [1, 2, 3]}\n")},
+      0);
+  EXPECT_EQ(found["verdict"]["decision"], "nothing better");
+  ASSERT_EQ(found["passed_over"].size(), 1U);
+  const Json& other = found["passed_over"][0];
+  EXPECT_NE(other["candidate"], found["candidate"]);
+  for (std::uint64_t s = 0; s < 10; ++s) {
+    EXPECT_EQ(found["fresh_seeds"][s], 10'001 + s);
+    EXPECT_EQ(other["fresh_seeds"][s], 10'011 + s);
+  }
+  for (const Json* worse : {&found["worse"], &other["worse"]})
+    EXPECT_TRUE(std::ranges::any_of(*worse, [](const Json& w) {
+      return w["metric"] == "failure_rate" && w["guard"] == true && w["load"] == "as given";
+    })) << *worse;
+  EXPECT_EQ(found["loads"].size(), 1U);
+  EXPECT_EQ(found["judgement_runs"], 50);
+  const std::string said = found["verdict"]["headline"];
+  EXPECT_NE(said.find(" breaks a guard on 10 fresh seeds: failure_rate is "), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("Judged too, each on fresh seeds of its own: #" + other["candidate"].dump() +
+                      ", which breaks the guard on failure_rate."),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(Tune, GuardsFollowFromTheGoals) {
+  const auto guards = [this](const std::string& keys) {
+    return tuned({write("tune.yaml",
+                        "scenario: s.yaml\nset: [workload.groups.requests=20]\nbudget: 20\n"
+                        "fresh_seeds: 2\nshift: []\n" +
+                            keys + "knobs:\n- {set: cluster.frontend_latency, values: [1]}\n")},
+                 0)["guards"];
+  };
+  EXPECT_EQ(guards(""), Json({"ttft_ms.mean", "ttft_ms.p99", "failure_rate"}));
+  EXPECT_EQ(guards("goals: [minimise itl_ms.mean]\n"),
+            Json({"itl_ms.p90", "itl_ms.p99", "failure_rate"}));
+  EXPECT_EQ(guards("goals: [minimise ttft_s.p99]\nsubject_to: [failed_requests < 5]\n"),
+            Json({"ttft_s.mean", "ttft_s.p99.9"}));
+  EXPECT_EQ(guards("goals: [maximise output_tokens_per_s]\n"),
+            Json({"requests_per_s", "failure_rate"}));
+}
+
 // Half the GPUs are enough as given, and not for smaller ones.
 TEST_F(Tune, ABestThatCannotRunUnderAnotherLoadIsBetterOnlyAsGiven) {
   std::string text = slurp(path("s.yaml"));
@@ -251,7 +330,7 @@ TEST_F(Tune, SaysWhatItSpendsAndThatThereAreNoFlags) {
   EXPECT_NE(result.err.find("note: -o flags is empty: the published flags stay\n"),
             std::string::npos)
       << result.err;
-  EXPECT_NE(result.err.find("note: up to 1000 runs to search and 90 or more to judge, about "),
+  EXPECT_NE(result.err.find("note: up to 1000 runs to search and 180 or more to judge, about "),
             std::string::npos)
       << result.err;
 }

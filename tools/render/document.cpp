@@ -40,11 +40,8 @@ std::string text_of(const Table& table, std::size_t width) {
 
 /// A line of its own, broken where it is too long.
 std::string line_of(const std::string& text, std::size_t width, const std::string& first = "") {
-  const std::size_t indent = std::min(
-      first.size(), first.find_first_not_of(' ') == first.npos ? first.size() : std::size_t{2});
-  return text.empty() && first.empty()
-             ? "\n"
-             : wrapped(printable(text, kLongest), indent, first, width) + "\n";
+  constexpr std::size_t kIndent = 2;
+  return wrapped(printable(text, kLongest), first.empty() ? 0 : kIndent, first, width) + "\n";
 }
 
 std::string render_text(const StudyDocument& document, std::size_t width) {

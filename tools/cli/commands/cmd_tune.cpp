@@ -151,7 +151,7 @@ Command tune_command() {
                    .repeatable = true},
                   {"budget", "RUNS",
                    "Runs that the search may take; default 1000, fewer where they are large."},
-                  {"fresh-seeds", "N", "Seeds of the judgement; default 30."},
+                  {"fresh-seeds", "N", "Seeds of the judgement; default 60."},
                   jobs_option("the answer"),
                   set_option("Override a value in every candidate, as in `run`."),
                   allow_library_option(),

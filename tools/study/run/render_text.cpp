@@ -164,8 +164,7 @@ std::string render_text(const Report& report, bool colour, std::size_t width) {
   std::string out = printable(report.scenario, 200) + ", " + seeds_of(report) + ", routesim " +
                     report.version + "\n";
   if (!report.question.empty()) out += printable(report.question, 500) + "\n";
-  return out + render_verdict(verdict_of(run), colour, width) + "\n" +
-         draw(document, "table", width);
+  return out + render_verdict(verdict_of(run), colour, width) + draw(document, "table", width);
 }
 
 std::string render_markdown(const Report& report) {

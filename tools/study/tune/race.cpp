@@ -17,7 +17,7 @@ std::vector<double> difference(std::span<const double> a, std::span<const double
 }
 
 bool is_same(const RaceEntry& a, const RaceEntry& b) {
-  return a.costs == b.costs && a.excesses == b.excesses;
+  return a.costs == b.costs && a.excesses == b.excesses && a.guards == b.guards;
 }
 
 /// Whether `other` beats `entry`: worse in no mean, and better beyond chance in one.
@@ -78,11 +78,16 @@ bool comes_first(const RaceEntry& a, const RaceEntry& b) {
 std::vector<RaceDecision> decide_round(std::span<const RaceEntry> entries, double level) {
   std::vector<RaceDecision> out(entries.size());
   if (entries.size() < 2) return out;
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < entries.size(); ++i)
-    if (comes_first(entries[i], entries[best])) best = i;
   const double goals = entries.front().costs.size() > 1 ? 2 : 1;
   const double each = level / static_cast<double>(entries.size() - 1) / goals;
+  const bool guarded = goals == 1 && entries.front().violation() == 0;
+  const auto is_broken = [&](const auto& excess) { return is_condition_broken(excess, each); };
+  const auto breaks_guard = [&](std::size_t i) {
+    return guarded && std::ranges::any_of(entries[i].guards, is_broken);
+  };
+  std::size_t best = 0;  // One that breaks a guard is no measure for others.
+  for (std::size_t i = 1; i < entries.size(); ++i)
+    if (comes_first(entries[i], entries[best]) && !breaks_guard(i)) best = i;
   const auto beaten_by = [&](std::size_t i) {
     if (goals == 1) return i != best && is_beaten(entries[i], entries[best], each) ? best : i;
     for (std::size_t other = 0; other < entries.size(); ++other)
@@ -95,14 +100,14 @@ std::vector<RaceDecision> decide_round(std::span<const RaceEntry> entries, doubl
                      [&](const RaceEntry& e) { return is_same(e, entries[i]); });
     const auto earlier = static_cast<std::size_t>(same - entries.begin());
     const std::size_t by = beaten_by(i);
-    const bool breaks = std::ranges::any_of(
-        entries[i].excesses, [&](const auto& excess) { return is_condition_broken(excess, each); });
     if (earlier != i)
       out[i] = {RaceExit::kSame, earlier};
-    else if (breaks)
+    else if (std::ranges::any_of(entries[i].excesses, is_broken))
       out[i] = {RaceExit::kBreaksCondition, i};
     else if (by != i)
       out[i] = {RaceExit::kWorse, by};
+    else if (breaks_guard(i))
+      out[i] = {RaceExit::kBreaksGuard, i};
   }
   return out;
 }

@@ -30,6 +30,7 @@ double cost_of(double value, sim::Direction direction, bool by_ratio);
 struct RaceEntry {
   std::vector<std::vector<double>> costs = {};     ///< By goal.
   std::vector<std::vector<double>> excesses = {};  ///< By condition: above zero breaks it.
+  std::vector<std::vector<double>> guards = {};    ///< By guard: above zero is worse.
   std::vector<bool> by_ratio = {};                 ///< By goal: costs are logarithms.
 
   double mean_cost(std::size_t goal) const;
@@ -44,17 +45,19 @@ struct RaceEntry {
 bool comes_first(const RaceEntry& a, const RaceEntry& b);
 
 /// Why a candidate left the race.
-enum class RaceExit { kStays, kWorse, kBreaksCondition, kSame };
+enum class RaceExit { kStays, kWorse, kBreaksCondition, kBreaksGuard, kSame };
 
 struct RaceDecision {
   RaceExit exit = RaceExit::kStays;
   std::size_t by = 0;  ///< Worse than, or the same as, this entry.
 };
 
-/// Decides on every entry after a round. Entry 0, the published configuration, always stays. An
-/// entry with the results of an earlier one is the same. With one goal, an entry is worse when it
-/// is worse than the best one; with several, when another entry is worse in no mean, and better
-/// beyond chance in one. O(entries^2 seeds) with several goals, else O(entries seeds).
+/// Decides on every entry after a round. Entry 0, the published configuration, always stays. With
+/// several goals, or when it breaks a condition, there are no guards: one thing is traded for
+/// another then. An entry with the results of an earlier one is the same. With one goal, an entry
+/// is worse when it is worse than the best one; with several, when another entry is worse in no
+/// mean, and better beyond chance in one. O(entries^2 seeds) with several goals, else O(entries
+/// seeds).
 std::vector<RaceDecision> decide_round(std::span<const RaceEntry> entries, double level);
 
 /// Indices of the entries that no other one beats in every mean, in the order given.

@@ -47,6 +47,12 @@ void describe(Describer& d, TuneConfig& c) {
          "(mean, p90, p99), time per output token, output tokens/s and failures may each get 2 % "
          "worse."},
         c.subject_to);
+  field(d,
+        {"guards",
+         "Whether a candidate leaves that makes something beside the goals worse beyond chance: "
+         "failures, the mean and the next tail of a goal's metric, the other throughput. A metric "
+         "of subject_to has no such guard."},
+        c.guards);
   field(
       d,
       {"budget",

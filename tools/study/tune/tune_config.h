@@ -47,9 +47,10 @@ struct TuneConfig {
   std::optional<std::int64_t> seed;
   std::vector<std::string> goals = {"minimise ttft_ms.p90"};
   std::optional<std::vector<std::string>> subject_to;  ///< Absent = nothing gets much worse.
-  std::optional<std::int64_t> budget;                  ///< Runs of the search.
-  std::int64_t block = 5;                              ///< Seeds of one round.
-  std::int64_t fresh_seeds = 30;
+  bool guards = true;  ///< Failures, and what lies beside the goals, may not get worse.
+  std::optional<std::int64_t> budget;  ///< Runs of the search.
+  std::int64_t block = 5;              ///< Seeds of one round.
+  std::int64_t fresh_seeds = 60;
   double confidence = 0.95;
   std::optional<std::vector<TuneShift>> shift;  ///< Absent = rates times 1.25 and times 0.8.
   std::vector<TuneKnobConfig> knobs;            ///< Empty = derived from the scenario.

@@ -13,7 +13,7 @@
 namespace routesim::tools {
 
 const TuneCandidate& best_of(const TuneReport& report) {
-  return report.search.candidates[report.search.best];
+  return report.search.candidates[report.judgement.candidate];
 }
 
 namespace {
@@ -99,7 +99,7 @@ RepeatCommand repeat_command(const TuneReport& report) {
   const TuneSpace& space = report.space;
   const TuneDecision decision = report.judgement.decision;
   RepeatCommand command;
-  if (report.search.best == 0 || decision == TuneDecision::kNothing ||
+  if (report.judgement.candidate == 0 || decision == TuneDecision::kNothing ||
       decision == TuneDecision::kUnmet)
     return command;
   const bool whole = space.picker && !space.picker->is_bare;

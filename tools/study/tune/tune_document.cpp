@@ -51,19 +51,24 @@ Cell metric_cell(const TuneRecord::Number& value, const std::string& text, const
           .unit = view.unit};
 }
 
-/// Whether the metric is that of a goal or of a condition.
+/// Whether the metric is that of a goal, of a condition or of a guard.
 bool decides(const TuneRecord& r, const std::string& metric) {
   const auto names = [&metric](const std::string& text) {
     return (" " + text + " ").find(" " + metric + " ") != std::string::npos;
   };
-  return std::ranges::any_of(r.goals, names) || std::ranges::any_of(r.subject_to, names);
+  return std::ranges::any_of(r.goals, names) || std::ranges::any_of(r.subject_to, names) ||
+         std::ranges::any_of(r.guards, names);
 }
 
-/// Whether plain outputs show the row: metrics that decide everywhere, the usual ones only under
-/// the load as given, and none that is 0 on both sides.
+/// Whether plain outputs show the row: metrics that decide or get worse everywhere, the usual ones
+/// only under the load as given, and none that is 0 on both sides.
 bool is_shown(const TuneRecord& r, const Judged& row) {
   if (row.published == 0.0 && row.candidate == 0.0) return false;
-  return row.load == r.judged.front().load || decides(r, row.metric);
+  const auto is_this = [&row](const TuneRecord::Worse& worse) {
+    return worse.load == row.load && worse.metric == row.metric;
+  };
+  return row.load == r.judged.front().load || decides(r, row.metric) ||
+         std::ranges::any_of(r.worse, is_this);
 }
 
 /// Published, judged and omniscient under each load. Without a candidate its columns are empty.
@@ -104,7 +109,7 @@ Table judged_table(const TuneRecord& r, const std::string& path, bool plain) {
 DotPlot gains_plot(const TuneRecord& r) {
   DotPlot plot{.title = "What " + r.judged_name() + " gains over the published configuration",
                .subtitle =
-                   "On fresh seeds, with 95 % intervals. Discs are better beyond chance, "
+                   "On fresh seeds, with their intervals. Discs are better beyond chance, "
                    "triangles worse, squares neither."};
   for (const Judged& row : r.judged)
     plot.rows.push_back(gain_row(row.load + ": " + metric_view(row.metric).title, row.gain));
@@ -288,16 +293,36 @@ Table candidates_table(const TuneRecord& r, const std::string& path) {
   return table;
 }
 
+/// `judged too, on seeds 10061 to 10120: #7 ...`, with all that it gains and loses.
+Sentence passed_over(const TuneRecord::Passed& passed) {
+  std::string text = fmt::format("judged too: #{}", passed.candidate);
+  if (!passed.fresh_seeds.empty())
+    text +=
+        fmt::format(" on seeds {} to {}", passed.fresh_seeds.front(), passed.fresh_seeds.back());
+  for (const TuneRecord::Worth& gain : passed.gains)
+    text += ", " + gain.metric + " " + gain_text(gain, " %");
+  for (const std::string& condition : passed.conditions) text += ", breaks " + condition;
+  Sentence sentence = {{text}};
+  for (const TuneRecord::Worse& worse : passed.worse)
+    sentence.push_back(
+        {fmt::format("{}{} ({}) {}{}", &worse == &passed.worse.front() ? "; worse: " : ", ",
+                     worse.metric, worse.load, gain_text(worse, " %"),
+                     worse.guard ? ", a guard" : ""),
+         Tone::kBad});
+  return sentence;
+}
+
 StudyVerdict verdict(const TuneRecord& r) {
   StudyVerdict out{.headline = r.verdict.headline};
   for (const std::string& goal : r.goals) out.points.push_back({{"goal: " + goal}});
   for (const std::string& condition : r.subject_to)
     out.points.push_back({{"subject to: " + condition}});
+  if (!r.guards.empty()) out.points.push_back({{"not worse beyond chance: " + joined(r.guards)}});
+  for (const TuneRecord::Passed& passed : r.passed_over) out.points.push_back(passed_over(passed));
   out.fine = r.how;
   if (out.fine.empty())
-    out.fine = fmt::format(
-        "{} runs searched, {} judged on {} seeds that the search has not seen. Intervals are 95 %.",
-        r.search_runs, r.judgement_runs, r.fresh_seeds.size());
+    out.fine = fmt::format("{} runs searched, {} judged on {} seeds that the search has not seen.",
+                           r.search_runs, r.judgement_runs, r.fresh_seeds.size());
   out.fine += " A positive gain is an improvement over the published configuration.";
   return out;
 }

@@ -1,5 +1,6 @@
 // The judgement: the best configuration, the published one and the omniscient router on seeds that
-// the search has not seen, under the load as given and under other loads.
+// the search has not seen, under the load as given and under other loads. A candidate that breaks
+// a guard is not the best one: the next of the race is judged, on other fresh seeds.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +17,59 @@ namespace routesim::tools {
 /// reach in blocks of seeds.
 inline constexpr std::uint64_t kFreshSeeds = 10'000;
 
+/// Candidates that are judged, at most, each on fresh seeds of its own.
+inline constexpr std::size_t kMostJudged = 3;
+
+/// The change of a metric in percent, positive when better, with its interval.
+struct Gain {
+  double percent = 0;
+  double low = 0;
+  double high = 0;
+};
+Gain gain_of(const Difference& difference, const MetricName& metric);
+
+/// The level at which Student's interval of the mean of n values is sqrt(2) times as wide as at
+/// sim::kConfidence: where the means of as many other values lie in 95 of 100 cases.
+double repeat_confidence(std::size_t n);
+
 /// One metric under one load.
 struct JudgedMetric {
   MetricName metric = {};
-  Difference difference = {};  ///< Best less published.
+  bool is_goal = false;
+  bool is_guard = false;
+  /// Candidate less published. The intervals of a goal have the level of repeat_confidence(): a
+  /// gain that is claimed should be found again.
+  Difference difference = {};
+  Gain gain = {};
   std::optional<sim::Estimate> omniscient = {};
   /// The share of the gap between published and omniscient that the best one closes; nothing unless
   /// the omniscient router is better beyond chance.
   std::optional<double> gap_closed = {};
+
+  bool is_worse() const { return metric.has_direction && gain.high < 0; }
 };
 
 struct JudgedLoad {
   std::string load = {};  ///< `as given`, `rates x 1.25`.
   std::vector<JudgedMetric> metrics = {};
   std::string why_not = {};  ///< Who cannot run under this load, and why; empty when both can.
-  /// Goals and conditions without a number in some run of the published or the best configuration,
-  /// as text; they are not among `metrics`.
+  /// Goals and conditions without a number in some run of the published configuration or of the
+  /// candidate, as text; they are not among `metrics`. Of the candidate, guards too that the
+  /// published one has numbers of.
   std::string published_lacks = {};
-  std::string best_lacks = {};
+  std::string candidate_lacks = {};
+
+  const JudgedMetric* find(const MetricName& metric) const;
+  /// The guards that the candidate breaks.
+  std::vector<const JudgedMetric*> broken() const;
+};
+
+/// The values of both configurations under one load; empty where one cannot run.
+struct LoadValues {
+  SeedValues published = {};
+  SeedValues candidate = {};
+  std::string published_problem = {};
+  std::string candidate_problem = {};
 };
 
 /// The worth of one change of the best configuration.
@@ -61,23 +97,29 @@ enum class TuneDecision {
 inline constexpr double kLeastGain = 0.01;
 
 struct TuneJudgement {
+  std::size_t candidate = 0;  ///< That was judged; 0 when all others left the race.
   std::vector<std::uint64_t> seeds = {};
-  std::vector<JudgedLoad> loads = {};  ///< The first is the load as given.
+  /// The first is the load as given, the only one where that decides: nobody stayed in the race,
+  /// or the candidate is refused there.
+  std::vector<JudgedLoad> loads = {};
+  /// The conditions that are broken beyond chance under the load as given.
+  std::vector<std::string> published_breaks = {};
+  std::vector<std::string> candidate_breaks = {};
+  /// The others that were judged, each on seeds of its own.
+  std::vector<TuneJudgement> passed_over = {};
   std::vector<KnobWorth> worth = {};
   std::vector<FrontMember> front = {};
   std::string no_omniscient = {};  ///< Why there is no ceiling; empty when there is.
   TuneDecision decision = TuneDecision::kNothing;
-  std::string headline = {};
-  std::size_t runs = 0;
+  std::size_t runs = 0;  ///< Of all that were judged.
+
+  /// Whether it breaks a guard under any load, or a condition. A file that breaks a condition has
+  /// no guards: what must hold goes before what may not get worse.
+  bool is_refused() const;
 };
 
-/// The gain of a goal in percent, positive when better, with its interval.
-struct Gain {
-  double percent = 0;
-  double low = 0;
-  double high = 0;
-};
-Gain gain_of(const Difference& difference, const MetricName& metric);
+/// The gains of the goals that have numbers.
+std::vector<Gain> gains_of(const JudgedLoad& load);
 
 /// Whether a configuration meets the conditions on fresh seeds: in the mean, perhaps (it breaks one
 /// in the mean, and not beyond chance), or not.
@@ -87,6 +129,16 @@ enum class Conditions { kMet, kUnsure, kBroken };
 /// published configuration breaks a condition, the best one is better if it meets all.
 TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,
                     Conditions best, Conditions published);
+
+/// What the values of a candidate mean. `loads`: as given, then those of the space, as far as they
+/// were run; the values have one number for each of the seeds.
+TuneJudgement conclude(const TuneSpace& space, const TuneSearchResult& search,
+                       std::size_t candidate, const std::vector<std::uint64_t>& seeds,
+                       std::span<const LoadValues> loads);
+
+/// Whether a better configuration may well exist that the search had no runs for. A search that
+/// all candidates left before the runs were short is not small.
+bool is_small(const TuneSpace& space, const TuneSearchResult& search);
 
 /// Whether this is the metric of a goal or of a condition.
 bool decides(const TuneSpace& space, const TuneSearchResult& search, const MetricName& metric);

@@ -14,12 +14,17 @@
 #include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
 #include "tools/results/version.h"
+#include "tools/study/tune/tune_headline.h"
 
 namespace routesim::tools {
 
 void describe(Describer& d, Gain& r) {
   field(d, {"percent", "Positive is better, %."}, r.percent);
-  field(d, {"low", "Lower end of its interval, %."}, r.low);
+  field(d,
+        {"low",
+         "Lower end of its interval, %: of a goal, 95 % of repeats on as many other seeds lie "
+         "inside; of all others, it is that of the mean, 95 %."},
+        r.low);
   field(d, {"high", "Upper end, %."}, r.high);
 }
 
@@ -62,7 +67,7 @@ void describe(Describer& d, TuneRecord::Candidate& r) {
 
 void describe(Describer& d, TuneRecord::Estimate& r) {
   field(d, {"mean", "Over the fresh seeds."}, r.mean);
-  field(d, {"low", "Lower end of its 95 % interval."}, r.low);
+  field(d, {"low", "Lower end of its interval."}, r.low);
   field(d, {"high", "Upper end."}, r.high);
 }
 
@@ -77,6 +82,21 @@ void describe(Describer& d, TuneRecord::Judged& r) {
   field(d, {"gain", "In percent of published."}, r.gain);
   field(d, nullable("gap_closed", "Share of the gap between published and omniscient."),
         r.gap_closed);
+}
+
+void describe(Describer& d, TuneRecord::Worse& r) {
+  field(d, {"load", "Under which it was judged."}, r.load);
+  field(d, {"metric", "With unit and statistic."}, r.metric);
+  field(d, {"guard", "Whether it is one of the guards."}, r.guard);
+  describe(d, static_cast<Gain&>(r));
+}
+
+void describe(Describer& d, TuneRecord::Passed& r) {
+  field(d, {"candidate", "Its number."}, r.candidate);
+  field(d, {"fresh_seeds", "That it was judged on, and no other one."}, r.fresh_seeds);
+  field(d, {"conditions", "Those that it breaks."}, r.conditions);
+  field(d, {"gains", "Of the goals, under the load as given."}, r.gains);
+  field(d, {"worse", "What gets worse beyond chance."}, r.worse);
 }
 
 void describe(Describer& d, TuneRecord::Load& r) {
@@ -101,6 +121,7 @@ void describe(Describer& d, TuneRecord& r) {
   field(d, {"version", "The version that made it."}, r.version);
   field(d, {"goals", "As written."}, r.goals);
   field(d, {"subject_to", "Conditions, as written."}, r.subject_to);
+  field(d, {"guards", "Metrics that may not get worse beyond chance, under any load."}, r.guards);
   field(d, {"budget", "Runs that the search might take."}, r.budget);
   field(d, {"search_runs", "Runs that it took."}, r.search_runs);
   field(d, {"judgement_runs", "Runs of the judgement."}, r.judgement_runs);
@@ -112,6 +133,9 @@ void describe(Describer& d, TuneRecord& r) {
   field(d, {"candidates", "Every one."}, r.candidates);
   field(d, {"fresh_seeds", "That the search has not seen."}, r.fresh_seeds);
   field(d, {"judged", "By load and metric."}, r.judged);
+  field(d, {"worse", "What the candidate makes worse beyond chance: every metric."}, r.worse);
+  field(d, {"passed_over", "Candidates that were judged too and are not the best one."},
+        r.passed_over);
   field(d, {"loads", "What a load lacks."}, r.loads);
   field(d, {"no_omniscient", "Why there is no omniscient ceiling."}, r.no_omniscient);
   field(d, {"notes", "Numbers that the judgement lacks."}, r.notes);
@@ -187,7 +211,7 @@ TuneRecord::Judged judged_of(const TuneReport& report, const std::string& load,
                          .candidate = d.changed.mean,
                          .omniscient = {},
                          .difference = {d.difference.mean, d.difference.low(), d.difference.high()},
-                         .gain = gain_of(d, metric.metric),
+                         .gain = metric.gain,
                          .gap_closed = metric.gap_closed,
                          .published_text = estimate_text(d.base),
                          .candidate_text = estimate_text(d.changed)};
@@ -210,14 +234,35 @@ TuneRecord::Member member_of(const TuneReport& report, const FrontMember& member
   return out;
 }
 
+std::vector<TuneRecord::Worse> worse_of(const TuneJudgement& judgement) {
+  std::vector<TuneRecord::Worse> out;
+  for (const JudgedLoad& load : judgement.loads)
+    for (const JudgedMetric& metric : load.metrics)
+      if (metric.is_worse())
+        out.push_back({metric.gain, load.load, metric.metric.text, metric.is_guard});
+  return out;
+}
+
+TuneRecord::Passed passed_of(const TuneJudgement& judgement) {
+  TuneRecord::Passed out{.candidate = static_cast<std::int64_t>(judgement.candidate),
+                         .fresh_seeds = judgement.seeds,
+                         .conditions = judgement.candidate_breaks,
+                         .gains = {},
+                         .worse = worse_of(judgement)};
+  for (const JudgedMetric& metric : judgement.loads.front().metrics)
+    if (metric.is_goal) out.gains.push_back({metric.gain, metric.metric.text});
+  return out;
+}
+
 /// Sentences about numbers that the judgement lacks.
 std::vector<std::string> notes_of(const TuneReport& report) {
-  const std::string judged = deploys_best(report) ? "best" : fmt::format("#{}", report.search.best);
+  const std::string judged =
+      deploys_best(report) ? "best" : fmt::format("#{}", report.judgement.candidate);
   std::vector<std::string> notes;
   for (const JudgedLoad& load : report.judgement.loads) {
     if (!load.why_not.empty()) notes.push_back(load.load + ": " + load.why_not + ".");
     for (const auto& [name, lacks] : {std::pair(std::string("your file"), load.published_lacks),
-                                      std::pair(judged, load.best_lacks)})
+                                      std::pair(judged, load.candidate_lacks)})
       if (!lacks.empty())
         notes.push_back(fmt::format("{}: {} has no {} in some run.", load.load, name, lacks));
   }
@@ -253,23 +298,28 @@ std::string how_text(const TuneReport& report) {
       "{} and your file in {} of {} runs, then {} to judge. A candidate left the race when a "
       "one-sided paired t-test at {:.3g} %, divided by the number of comparisons (Bonferroni), "
       "said that it was worse than the best one{}. {}Gains count on seeds {} to {}, which the "
-      "search has not seen; intervals are 95 %.",
+      "search has not seen. Of 100 repeats on as many other seeds, 95 find the gain of a goal in "
+      "its interval; the intervals of all other numbers are 95 %.",
       counted(report.search.tried(), "candidate"), report.search.runs, report.search.budget,
       counted(report.judgement.runs, "run"), 100 * (1 - report.space.config.confidence),
-      conditions.empty() ? "" : " or that it broke a condition (" + conditions + ")", with_zeros,
-      report.judgement.seeds.front(), report.judgement.seeds.back());
+      (conditions.empty() ? "" : " or that it broke a condition (" + conditions + ")") +
+          (report.search.guards.empty() ? "" : " or a guard"),
+      with_zeros, report.judgement.seeds.front(), report.judgement.seeds.back());
 }
 
 /// The judgement and what is to be deployed.
 void add_judgement(const TuneReport& report, TuneRecord& r) {
   const TuneJudgement& judgement = report.judgement;
-  r.verdict = {judgement.headline, judgement.decision};
+  r.verdict = {tune_headline(report.space, report.search, judgement), judgement.decision};
   r.fresh_seeds = judgement.seeds;
   for (const JudgedLoad& load : judgement.loads) {
-    r.loads.push_back({load.load, load.why_not, load.published_lacks, load.best_lacks});
+    r.loads.push_back({load.load, load.why_not, load.published_lacks, load.candidate_lacks});
     for (const JudgedMetric& metric : load.metrics)
       r.judged.push_back(judged_of(report, load.load, metric));
   }
+  r.worse = worse_of(judgement);
+  for (const TuneJudgement& other : judgement.passed_over)
+    r.passed_over.push_back(passed_of(other));
   r.no_omniscient = judgement.no_omniscient;
   r.notes = notes_of(report);
   for (const FrontMember& member : judgement.front) r.front.push_back(member_of(report, member));
@@ -300,10 +350,11 @@ TuneRecord tune_record(const TuneReport& report) {
   r.version = version();
   for (const TuneGoal& goal : space.goals) r.goals.push_back(goal.text);
   for (const Condition& condition : search.conditions) r.subject_to.push_back(condition.text);
+  for (const MetricName& guard : search.guards) r.guards.push_back(guard.text);
   r.budget = static_cast<std::int64_t>(search.budget);
   r.search_runs = static_cast<std::int64_t>(search.runs);
   r.judgement_runs = static_cast<std::int64_t>(report.judgement.runs);
-  r.candidate = static_cast<std::int64_t>(search.best);
+  r.candidate = static_cast<std::int64_t>(report.judgement.candidate);
   r.best = deploys_best(report) ? *r.candidate : 0;
   for (std::size_t k = 0; k < space.knobs.size(); ++k) r.knobs.push_back(knob_of(report, k));
   for (std::size_t i = 0; i < search.rounds.size(); ++i) {

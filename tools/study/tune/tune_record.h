@@ -54,6 +54,19 @@ struct TuneRecord {
     /// The first three with their intervals; empty in a record that was read.
     std::string published_text = {}, candidate_text = {}, omniscient_text = {};
   };
+  /// A metric that is worse beyond chance.
+  struct Worse : Gain {
+    std::string load, metric;
+    bool guard = false;
+  };
+  /// A candidate that was judged too, on seeds of its own, and is not the best one.
+  struct Passed {
+    std::int64_t candidate = 0;
+    std::vector<std::uint64_t> fresh_seeds;
+    std::vector<std::string> conditions;  ///< That it breaks.
+    std::vector<Worth> gains;             ///< By goal, under the load as given.
+    std::vector<Worse> worse;
+  };
   struct Load {
     std::string load, why_not, published_lacks, candidate_lacks;
   };
@@ -66,7 +79,7 @@ struct TuneRecord {
   std::string tune, question, scenario, variant;
   std::uint64_t seed = 0;
   std::string version;
-  std::vector<std::string> goals, subject_to;
+  std::vector<std::string> goals, subject_to, guards;
   std::int64_t budget = 0, search_runs = 0, judgement_runs = 0;
   Verdict verdict;
   std::int64_t best = 0;
@@ -76,6 +89,8 @@ struct TuneRecord {
   std::vector<Candidate> candidates;
   std::vector<std::uint64_t> fresh_seeds;
   std::vector<Judged> judged;
+  std::vector<Worse> worse;
+  std::vector<Passed> passed_over;
   std::vector<Load> loads;
   std::string no_omniscient;
   std::vector<std::string> notes;

@@ -41,6 +41,7 @@ class Search {
         block_(static_cast<std::size_t>(space.config.block)),
         seed_(mix64(space.seed, kSearchSalt)) {
     result_.conditions = space.conditions;
+    result_.guards = space.guards;
   }
 
   TuneSearchResult run(std::size_t budget) {
@@ -62,6 +63,9 @@ class Search {
     limit_ = budget;
     choose_best();
     simplify();
+    if (result_.best != 0) result_.finalists = {result_.best};
+    for (const std::size_t i : order_)
+      if (i != result_.best) result_.finalists.push_back(i);
     // The judgement finds out whether the best one, made simpler, is on the front.
     std::vector<std::size_t>& front = result_.front;
     if (!front.empty() && std::ranges::find(front, result_.best) == front.end())
@@ -98,6 +102,7 @@ class Search {
                                         "the load has no " + condition.metric.text);
     experiment_.throw_if_stopped();
     std::erase_if(result_.conditions, [&](const Condition& c) { return is_missing(c.metric); });
+    std::erase_if(result_.guards, is_missing);
     alive_ = {0};
   }
 
@@ -198,7 +203,8 @@ class Search {
   std::vector<RaceEntry> entries(const std::vector<std::size_t>& indices, std::size_t seeds) const {
     std::vector<const SeedValues*> values;
     for (const std::size_t i : indices) values.push_back(&result_.candidates[i].values);
-    return entries_of(space_, result_.conditions, values, result_.candidates[0].values, seeds);
+    return entries_of(space_, result_.conditions, values, result_.candidates[0].values, seeds,
+                      result_.guards);
   }
 
   /// Seeds that all candidates in the race have faced.
@@ -247,7 +253,8 @@ class Search {
         return std::ranges::any_of(values, [](double v) { return !std::isfinite(v); });
       };
       if (i != 0 &&
-          (std::ranges::any_of(e.costs, missing) || std::ranges::any_of(e.excesses, missing)))
+          (std::ranges::any_of(e.costs, missing) || std::ranges::any_of(e.excesses, missing) ||
+           std::ranges::any_of(e.guards, missing)))
         drop(i, "some run has no value to compare");
     }
     std::ranges::sort(alive_);
@@ -259,6 +266,7 @@ class Search {
       if (decisions[i].exit == RaceExit::kWorse) drop(in_race[i], "worse than " + other);
       if (decisions[i].exit == RaceExit::kSame) drop(in_race[i], "same results as " + other);
       if (decisions[i].exit == RaceExit::kBreaksCondition) drop(in_race[i], "breaks a condition");
+      if (decisions[i].exit == RaceExit::kBreaksGuard) drop(in_race[i], "breaks a guard");
     }
   }
 
@@ -296,9 +304,9 @@ class Search {
   }
 
   void choose_best() {
-    std::vector<std::size_t> order = ranked();
-    std::erase(order, std::size_t{0});
-    if (!order.empty()) result_.best = order.front();
+    order_ = ranked();
+    std::erase(order_, std::size_t{0});
+    if (!order_.empty()) result_.best = order_.front();
     result_.front = front();
   }
 
@@ -363,6 +371,7 @@ class Search {
   TuneSearchResult result_;
   std::map<Choice, std::size_t> index_;  ///< Of the candidates.
   std::vector<std::size_t> alive_;       ///< In the race, the published one included.
+  std::vector<std::size_t> order_;       ///< The others at the end of the race, the best first.
   std::size_t iteration_ = 0;
   std::size_t limit_ = 0;  ///< Runs that may have been made at the end of this iteration.
 };
@@ -381,7 +390,8 @@ bool is_ratio_metric(const MetricName& metric) {
 
 std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condition> conditions,
                                   std::span<const SeedValues* const> values,
-                                  const SeedValues& published, std::size_t seeds) {
+                                  const SeedValues& published, std::size_t seeds,
+                                  std::span<const MetricName> guards) {
   const auto index = [&](const MetricName& metric) {
     return static_cast<std::size_t>(std::ranges::find(space.metrics, metric) -
                                     space.metrics.begin());
@@ -415,6 +425,16 @@ std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condit
         const double over = by_ratio ? std::log(value / bound) : value - bound;
         excesses.push_back(condition.less ? over : -over);
       }
+    }
+  }
+  for (const MetricName& guard : guards) {
+    const bool by_ratio = is_by_ratio(guard);
+    const std::size_t m = index(guard);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::vector<double>& more = entries[i].guards.emplace_back();
+      for (std::size_t s = 0; s < seeds; ++s)
+        more.push_back(cost_of((*values[i])[m][s], guard.direction, by_ratio) -
+                       cost_of(published[m][s], guard.direction, by_ratio));
     }
   }
   return entries;

@@ -42,9 +42,11 @@ struct TuneSearchResult {
   std::size_t best = 0;                 ///< The best other candidate; 0 when all others left.
   std::vector<std::size_t> front = {};  ///< With two goals: those that no other beats in both.
   std::vector<Condition> conditions =
-      {};                  ///< Those that the published configuration has numbers for.
-  std::size_t budget = 0;  ///< Runs that it might take.
-  std::size_t runs = 0;    ///< Runs that it took.
+      {};                               ///< Those that the published configuration has numbers for.
+  std::vector<MetricName> guards = {};  ///< The same of the guards.
+  std::vector<std::size_t> finalists = {};  ///< The best, then others that stayed, better first.
+  std::size_t budget = 0;                   ///< Runs that it might take.
+  std::size_t runs = 0;                     ///< Runs that it took.
 
   /// Candidates with results, besides the published one.
   std::size_t tried() const;
@@ -75,7 +77,8 @@ inline constexpr double kTinyGain = 0.005;
 /// published configuration included, is above zero; otherwise differences.
 std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condition> conditions,
                                   std::span<const SeedValues* const> values,
-                                  const SeedValues& published, std::size_t seeds);
+                                  const SeedValues& published, std::size_t seeds,
+                                  std::span<const MetricName> guards = {});
 
 /// Whether ratios of this metric are compared: of times and rates, not of shares and counts.
 bool is_ratio_metric(const MetricName& metric);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "base/scalar_parse.h"
@@ -28,16 +29,51 @@ constexpr const char* kUsualConditions[] = {
     "ttft_ms.mean <= 102% of published",       "ttft_ms.p90 <= 102% of published",
     "ttft_ms.p99 <= 102% of published",        "tpot_ms.mean <= 102% of published",
     "output_tokens_per_s >= 98% of published", "failure_rate <= 102% of published"};
-/// The metrics that the judgement shows besides.
+/// The metrics that the judgement looks at besides: what users feel, in the mean and in the tails.
 constexpr const char* kUsualMetrics[] = {"ttft_ms.mean",
                                          "ttft_ms.p90",
                                          "ttft_ms.p99",
                                          "tpot_ms.mean",
+                                         "tpot_ms.p90",
+                                         "tpot_ms.p99",
+                                         "itl_ms.mean",
+                                         "itl_ms.p90",
+                                         "itl_ms.p99",
                                          "request_latency_ms.mean",
+                                         "request_latency_ms.p90",
+                                         "request_latency_ms.p99",
                                          "output_tokens_per_s",
+                                         "requests_per_s",
                                          "prefix_cache_hit_rate",
                                          "failure_rate"};
 constexpr char kPublished[] = "published";
+
+/// The metrics that a goal must not be paid with: the mean and the next tail of its own metric, of
+/// a mean the two usual tails, of a throughput the other one; and failures always.
+std::vector<MetricName> guards_of(const MetricName& goal) {
+  std::vector<std::string> texts;
+  const bool has_tails = goal.text.ends_with("." + goal.statistic);
+  const std::string of =
+      has_tails ? goal.text.substr(0, goal.text.size() - goal.statistic.size()) : std::string();
+  if (has_tails) {
+    const double at = goal.statistic == "median" ? 50 : std::atof(goal.statistic.c_str() + 1);
+    texts = {of + "mean"};
+    if (goal.statistic == "mean") texts = {of + "p90", of + "p99"};
+    const std::pair<double, const char*> tails[] = {{90, "p90"}, {99, "p99"}, {99.9, "p99.9"}};
+    for (const auto& [percentile, name] : tails)
+      if (at < percentile && texts.size() < 2) texts.push_back(of + name);
+  } else if (goal.text.ends_with("_per_s")) {
+    texts = {"output_tokens_per_s", "requests_per_s"};
+  }
+  std::vector<MetricName> guards;
+  for (const std::string& text : texts) {
+    guards.push_back(*parse_metric_name(text).value);
+    if (has_tails) guards.back().direction = goal.direction;
+    guards.back().has_direction = true;
+  }
+  guards.push_back(*parse_metric_name("failure_rate").value);
+  return guards;
+}
 
 /// `minimise METRIC` or `maximise METRIC`.
 Parsed<TuneGoal> parse_goal(const std::string& text) {
@@ -139,11 +175,30 @@ class TuneReader {
               "one goal is enough; two goals need two metrics");
       space_.goals.push_back(std::move(*goal.value));
     }
-    if (config_.subject_to) {
+    if (config_.subject_to)
       for (std::size_t i = 0; i < config_.subject_to->size(); ++i)
         read_condition((*config_.subject_to)[i], element_path("subject_to", i));
-      return;
-    }
+    if (config_.guards) choose_guards();
+    if (!config_.subject_to) add_usual_conditions();
+  }
+
+  /// No metric of a goal or of a condition that was given; failures have two names.
+  void choose_guards() {
+    const auto is_taken = [&](const MetricName& metric) {
+      const auto is_this = [&](const auto& item) {
+        return item.metric == metric ||
+               (metric.text == "failure_rate" && item.metric.text == "failed_requests");
+      };
+      return std::ranges::any_of(space_.goals, is_this) ||
+             std::ranges::any_of(space_.conditions, is_this);
+    };
+    for (const TuneGoal& goal : space_.goals)
+      for (MetricName& guard : guards_of(goal.metric))
+        if (!is_taken(guard) && std::ranges::find(space_.guards, guard) == space_.guards.end())
+          space_.guards.push_back(std::move(guard));
+  }
+
+  void add_usual_conditions() {
     for (const char* const text : kUsualConditions) {
       Condition condition = *parse_condition(text).value;
       const auto is_goal = [&](const TuneGoal& g) { return g.metric == condition.metric; };
@@ -256,11 +311,13 @@ class TuneReader {
     };
     for (const TuneGoal& goal : space_.goals) add(goal.metric);
     for (const Condition& condition : space_.conditions) add(condition.metric);
+    for (const MetricName& guard : space_.guards) add(guard);
     for (const MetricName& metric : space_.metrics)
       if (needs_goals(metric) && goals_of(variant.scenario).empty())
         error("goals", metric.text + " needs latency goals, and the scenario has none",
               "give the scenario goodput: [ttft:500ms, tpot:50ms]");
     for (const char* const text : kUsualMetrics) add(*parse_metric_name(text).value);
+    if (!goals_of(variant.scenario).empty()) add(goodput_metric());
   }
 
   void make_knobs(const KnobSource& source) {

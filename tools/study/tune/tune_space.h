@@ -70,7 +70,8 @@ struct TuneSpace {
   std::vector<Assignment> base;
   std::vector<TuneGoal> goals;
   std::vector<Condition> conditions;
-  std::vector<MetricName> metrics;  ///< Of the goals, then of the conditions, then the usual ones.
+  std::vector<MetricName> guards;   ///< May not get worse beyond chance, under any load.
+  std::vector<MetricName> metrics;  ///< Of goals, conditions and guards, then the usual ones.
   std::vector<Knob> knobs;
   std::vector<ShiftedLoad> shifts;
   std::optional<TunedPicker> picker;
