@@ -119,7 +119,7 @@ Capacity find_capacity(const sim::RunPlan& plan, const CapacityRules& rules, Exp
 
 CapacityRules capacity_rules(const sim::RunResult& result) {
   // A run of many tokens takes long; a short one of few tokens may take twenty times as long.
-  constexpr double kFloor = 30'000, kTokens = 3'000;
+  constexpr double kFloor = 50'000, kTokens = 3'000;
   const sim::StageResult& all = result.summary;
   const double tokens = all.prompt_tokens.mean() + all.output_tokens.mean();
   const double floor = kFloor * std::min(1.0, kTokens / std::max(1.0, tokens));
