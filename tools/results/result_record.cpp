@@ -177,6 +177,8 @@ StageRecord stage_record(const VariantReport& variant, const StageResult& stage,
   fill(out, stage, form, is_summary);
   out.kv_cache_usage = {.mean = stage.kv_cache_usage_mean, .max = stage.kv_cache_usage_max};
   out.overloaded = stage.overloaded();
+  if (is_summary && stage.send_duration_s() > 0)
+    out.requests_sent_per_s = static_cast<double>(stage.requests) / stage.send_duration_s();
   if (goodput != nullptr) out.goodput = goodput_record(stage, *goodput);
   if (!is_summary && !variant.measured.rows.empty())
     out.measured = measured_records(variant, stage);
