@@ -9,6 +9,8 @@
 #include "tools/cli/run/run_experiment.h"
 #include "tools/cli/run/run_outputs.h"
 #include "tools/cli/run/run_scan.h"
+#include "tools/cli/shipped_files.h"
+#include "tools/cli/standard_input.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/run_checks.h"
 #include "tools/results/output_file.h"
@@ -76,17 +78,15 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
 }
 
 RunSettings read_run_settings(Options& options, const Console& console) {
-  RunSettings settings{
-      .request = {.path = options.positionals().front(),
-                  .sets = options.all("set"),
-                  .variants = options.all("variant")},
-      .outputs = options.outputs(),
-      .records = options.get("records"),
-      .regret = options.has("regret"),
-      .command = {.input = shell_word(options.positionals().front()) + again(options, "set"),
-                  .variants = again(options, "variant"),
-                  .options = again(options, "seed") + again(options, "goodput"),
-                  .scan = again(options, "rate") + again(options, "replicas")}};
+  RunSettings settings{.request = scenario_request(options, options.positionals().front()),
+                       .outputs = options.outputs(),
+                       .records = options.get("records"),
+                       .regret = options.has("regret"),
+                       .command = {.input = shell_word(shown_path(options.positionals().front())) +
+                                            again(options, "set"),
+                                   .variants = again(options, "variant"),
+                                   .options = again(options, "seed") + again(options, "goodput"),
+                                   .scan = again(options, "rate") + again(options, "replicas")}};
   settings.colour = wants_colour(options, console);
   settings.scan = read_scan(options);
   for (const Output& output : settings.outputs)
@@ -326,7 +326,9 @@ Command run_command() {
                {"routesim run question.yaml --variant prefix-aware --replicas 2,3,4",
                 "How many servers one policy needs."},
                {"routesim run question.yaml --replications 5 -o html=page.html -o json=result.json",
-                "Five seeds with 95 % intervals, as a page and as a result file."}},
+                "Five seeds with 95 % intervals, as a page and as a result file."},
+               {"routesim run - < question.yaml",
+                "A scenario from standard input; its paths start in the working directory."}},
           .run = &run};
 }
 
