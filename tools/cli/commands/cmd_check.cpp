@@ -389,7 +389,7 @@ Command check_command() {
                     "Everything that is wrong with it, without running it."},
                    {"routesim check question.yaml epp.yaml --keys",
                     "Every key with what becomes of it."},
-                   {"routesim check deployment.yaml values.yaml",
+                   {"routesim check deployment.yaml inference-perf.yaml",
                     "What files of other products are, and what a scenario reads of them."}},
       .run = &run_check};
 }

@@ -278,7 +278,8 @@ ExitCode run(Options& options, Console& console) {
 
 Command run_command() {
   return {.name = "run",
-          .summary = "Simulate a scenario's variants and print what they achieve.",
+          .summary =
+              "Simulate a scenario's variants (- is standard input) and print what they achieve.",
           .positional = {.name = "SCENARIO", .min = 1, .max = 1, .ships = true},
           .options =
               {variant_option("Run only this variant."),
@@ -326,9 +327,7 @@ Command run_command() {
                {"routesim run question.yaml --variant prefix-aware --replicas 2,3,4",
                 "How many servers one policy needs."},
                {"routesim run question.yaml --replications 5 -o html=page.html -o json=result.json",
-                "Five seeds with 95 % intervals, as a page and as a result file."},
-               {"routesim run - < question.yaml",
-                "A scenario from standard input; its paths start in the working directory."}},
+                "Five seeds with 95 % intervals, as a page and as a result file."}},
           .run = &run};
 }
 
