@@ -134,7 +134,7 @@ TEST_F(Cli, CheckListsTheKeysOfAFile) {
   const Result text = run({"check", "--keys", e});
   EXPECT_EQ(text.code, 0) << text.err;
   for (const std::string part :
-       {"e.yaml: ok (2 plugins, 1 profile), 5 keys used, 2 without effect\n",
+       {"e.yaml: ok (EndpointPickerConfig: 2 plugins, 1 profile), 5 keys used, 2 without effect\n",
         "e.yaml: note: the router is taken for release 2026-08 (default: the head of August 2026; "
         "later ones differ in pulls and tiers)",
         "e.yaml:5:16: used: plugins[0].parameters.threshold\n",

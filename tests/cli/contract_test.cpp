@@ -122,8 +122,11 @@ void expect_load(Table& table, const std::string& path, const Stage& s) {
   table[path + "/benchmark_time_seconds"] = {s.total_ms() / 1e3};
   table[path + "/load_summary/count"] = {count};
   expect_samples(table, path + "/load_summary/schedule_delay", delays);
-  if (s.summary) return;
   const double duration = (s.last_send() - s.first_send()) / 1e3;
+  if (s.summary) {
+    if (duration > 0) table[path + "/requests_per_sec_sent"] = {count / duration};
+    return;
+  }
   table[path + "/load_summary/send_duration"] = {duration};
   table[path + "/load_summary/requested_rate"] = {s.requested_rate};
   if (duration > 0) table[path + "/load_summary/achieved_rate"] = {count / duration};

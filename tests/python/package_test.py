@@ -14,6 +14,7 @@ import time
 import unittest
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import routesim
@@ -235,6 +236,74 @@ class Studies(unittest.TestCase):
         self.assertIn("cluster.pools[0].replicas", values.text)
         self.assertEqual(values.raw, [])
 
+    def test_a_trace(self) -> None:
+        chats = routesim.trace("chats.csv")
+        self.assertEqual(chats.text, command_line("trace", "chats.csv"))
+        self.assertEqual(chats.raw["requests"], 53)
+        load = routesim.trace(QUESTION, base=EXAMPLES, requests=40, block_size=64)
+        self.assertEqual((load.raw["requests"], load.raw["block_size"]), (40, 64))
+        if has("pandas"):
+            self.assertEqual(
+                list(chats.caches()["hit_ratio"]), [c["hit_ratio"] for c in chats.raw["caches"]]
+            )
+            self.assertEqual(len(chats.prefixes()), len(chats.raw["prefixes"]))
+
+    def test_a_tuning(self) -> None:
+        found = routesim.tune(
+            QUESTION, base=EXAMPLES, variant="prefix-aware", budget=30, fresh_seeds=2
+        )
+        self.assertIn(found.passed, (True, False, None))
+        self.assertEqual(found.verdict, found.raw["verdict"]["headline"])
+        self.assertIn("kind: EndpointPickerConfig", found.epp)
+        self.assertLessEqual(found.raw["search_runs"], 30)
+        self.assertIn("<title>", found.to_html())
+        if has("pandas"):
+            judged = found.judged()
+            self.assertEqual(judged.loc[0, "metric"], "ttft_s.p90")
+            self.assertEqual(judged.loc[0, "published"], found.raw["judged"][0]["published"] / 1e3)
+            self.assertEqual(len(found.candidates()), len(found.raw["candidates"]))
+
+    def test_a_validation(self) -> None:
+        found = routesim.validate("benchmark.yaml", seeds=1)
+        self.assertTrue(found.passed)
+        (scenario,) = found.raw["scenarios"]
+        broken = routesim.validate("benchmark.yaml", seeds=1, fail_if="ttft.mean>0%")
+        self.assertIs(broken.passed, False)
+        if has("pandas"):
+            cells = found.cells()
+            self.assertEqual(len(cells), len(scenario["cells"]))
+            self.assertEqual(
+                list(cells["measured"]), [cell["measured"] for cell in scenario["cells"]]
+            )
+            self.assertEqual(len(found.errors()), len(found.raw["by_class"]))
+
+    def test_a_calibration(self) -> None:
+        fit = routesim.calibrate(
+            scenario="benchmark.yaml", free="step_ms", seeds=1, evaluations=3, variant=None
+        )
+        self.assertIn("curves:", fit.entry)
+        self.assertTrue(fit.text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "curve.yaml"
+            fit.save(path)
+            self.assertEqual(path.read_text(), fit.entry)
+            self.assertTrue(routesim.check(path))
+        with self.assertRaisesRegex(routesim.InvalidInput, "DATA.csv or --scenario is required"):
+            routesim.calibrate()
+
+    def test_a_report_of_any_results(self) -> None:
+        run = routesim.run("question.yaml", series=False)
+        sweep = routesim.sweep("sweep.yaml")
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "page.html"
+            text = routesim.report(run, sweep, path=page, export=Path(folder) / "tables")
+            self.assertEqual(page.read_text(encoding="utf-8"), text)
+            self.assertIn("my-question", text)
+            self.assertTrue(any((Path(folder) / "tables").iterdir()))
+            run.save(Path(folder) / "run.json")
+            self.assertEqual(run.to_html(), routesim.report(run))
+            self.assertIn("my-question", routesim.report(Path(folder) / "run.json"))
+
     def test_any_command(self) -> None:
         self.assertIn("H100-SXM", routesim.call("list", "accelerators"))
 
@@ -287,11 +356,13 @@ class Tables(unittest.TestCase):
         )
         runs = self.result.replications()
         one = runs[
-            (runs.variant == "service") & (runs.stage == "1") & (runs.metric == "ttft_ms.p90")
+            (runs.variant == "service") & (runs.stage == "1") & (runs.metric == "ttft_s.p90")
         ]
         found = raw["replications"]["variants"][0]["stages"][1]["metrics"]["ttft_ms.p90"]
         assert found is not None
-        self.assertEqual((one["mean"].item(), one["low"].item()), (found["mean"], found["low"]))
+        self.assertEqual(
+            (one["mean"].item(), one["low"].item()), (found["mean"] / 1e3, found["low"] / 1e3)
+        )
         changes = self.result.differences()
         self.assertEqual(set(changes.variant), {"prefix-aware"})
         self.assertEqual(set(changes.stage), {"0", "1", "2", "all"})
@@ -322,8 +393,8 @@ class Tables(unittest.TestCase):
         cells = sweep.cells()
         self.assertEqual(list(cells["servers"]), [2, 2, 3, 3, 4, 4])
         self.assertEqual(
-            list(cells["ttft_ms.p90"]),
-            [row["summary"]["metrics"]["ttft_ms.p90"]["mean"] for row in sweep.raw],
+            list(cells["ttft_s.p90"]),
+            [row["summary"]["metrics"]["ttft_ms.p90"]["mean"] / 1e3 for row in sweep.raw],
         )
         self.assertEqual(len(sweep.stages()), 18)
         plans = routesim.plan("plan.yaml").plans()
@@ -332,7 +403,41 @@ class Tables(unittest.TestCase):
         changes = compared.changes()
         self.assertEqual(set(changes["stage"]), {"0", "1", "2", "all"})
         found = compared.raw["pairs"][0]["stages"][0]["metrics"]["ttft_ms.mean"]
-        self.assertEqual(changes.loc[0, "difference.mean"], found["difference"]["mean"])
+        first = changes.loc[0]
+        self.assertEqual((first["stage"], first["metric"]), ("0", "ttft_s.mean"))
+        self.assertEqual(first["difference.mean"], found["difference"]["mean"] / 1e3)
+        self.assertEqual(first["percent.mean"], found["percent"]["mean"])
+        whole = compared.raw["pairs"][0]["summary"]["metrics"]["output_tokens_per_s"]
+        rows = changes[(changes.stage == "all") & (changes.metric == "output_tokens_per_s")]
+        self.assertEqual(list(rows["new.mean"]), [whole["new"]["mean"]])
+        balancer = compared.changed_keys().set_index("path").loc["routing.balancer"]
+        self.assertEqual((balancer["base"], balancer["new"]), ("k8s-service", "endpoint-picker"))
+
+    def times(self, name: str, table: Any) -> None:
+        """No name of a column or a metric has another unit of time than seconds."""
+        names = [str(column) for column in table.columns]
+        if "metric" in table.columns:
+            names += list(table["metric"])
+        for text in names:
+            self.assertNotRegex(text, r"_(ms|us)(\.|$)", f"{name} has {text}")
+
+    @unittest.skipUnless(has("pandas"), "pandas is not installed")
+    def test_every_time_is_in_seconds(self) -> None:
+        for name in ("summary", "stages", "replicas", "quantiles", "series", "replications"):
+            self.times(name, getattr(self.result, name)())
+        self.times("differences", self.result.differences())
+        sweep = routesim.sweep("sweep.yaml")
+        self.times("cells", sweep.cells())
+        self.times("stages", sweep.stages())
+        self.times("plans", routesim.plan("plan.yaml").plans())
+        compared = routesim.compare(self.result, variant=["service", "prefix-aware"])
+        self.times("changes", compared.changes())
+        # Two tables about one number agree.
+        changes = compared.changes().set_index(["stage", "metric"])
+        runs = self.result.replications().set_index(["variant", "stage", "metric"])
+        for metric in ("ttft_s.mean", "itl_s.p99", "requests_per_s", "prefix_cache_hit_rate"):
+            mean = runs.loc[("prefix-aware", "1", metric), "mean"]
+            self.assertEqual(changes.loc[("1", metric), "new.mean"], mean)
 
     def test_a_missing_library_is_named(self) -> None:
         with (

@@ -531,18 +531,143 @@ TEST_F(Files, ChangesInsideFilesAreNamed) {
   Diagnostics diagnostics;
   const std::vector<Change> changes = changes_of(compare_results(base, other, {}, diagnostics));
   ASSERT_EQ(changes.size(), 1U);
-  EXPECT_NE(changes[0].path.find("plugins[prefix-cache-scorer].weight"), std::string::npos)
-      << changes[0].path;
+  EXPECT_EQ(changes[0].path,
+            "routing.endpoint_picker.profiles[p].plugins[prefix-cache-scorer].weight");
   EXPECT_EQ(changes[0].base, "3");
   EXPECT_EQ(changes[0].changed, "0.1");
-  EXPECT_NE(text_of(compare_results(base, other, {}, diagnostics))
-                .find("plugins[prefix-cache-scorer].weight: 3 became 0.1"),
-            std::string::npos);
-  const std::vector<std::string> remarks =
-      remarks_of(compare_results(base, other, {}, diagnostics));
-  for (const std::string& text : {render_junit("s", {}, remarks), render_github("s", {}, remarks)})
+  const Comparison c = compare_results(base, other, {}, diagnostics);
+  for (const std::string& text : {drawn(c, "junit"), drawn(c, "github")})
     EXPECT_NE(text.find("plugins[prefix-cache-scorer].weight: 3 became 0.1"), std::string::npos)
         << text;
+  for (const std::string& text : {text_of(c), markdown_of(c), page_of(json_of(c))})
+    EXPECT_NE(text.find("plugins[prefix-cache-scorer].weight"), std::string::npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(json_of(c))["changes"][0]["new"], "0.1");
+  const Comparison same = compare_results(base, base, {}, diagnostics);
+  for (const std::string& text : {text_of(same), markdown_of(same)})
+    EXPECT_NE(text.find("are the same in base and new"), std::string::npos) << text;
+  EXPECT_NE(drawn(same, "junit").find("what changed: nothing"), std::string::npos);
+}
+
+/// A result whose router's document stands where `routing` says, beside `files`.
+class RouterDocuments : public Files {
+ protected:
+  std::vector<std::string> changed(const std::string& before, const std::string& after) {
+    const ResultFile base = read(result("base.json", {0.1}, "x", 1, "{}, " + before));
+    const ResultFile other = read(result("other.json", {0.1}, "x", 1, "{}, " + after));
+    Diagnostics diagnostics;
+    const Comparison c = compare_results(base, other, {}, diagnostics);
+    std::vector<std::string> out;
+    for (const Change& change : changes_of(c))
+      out.push_back(change.path + ": " + change_text(change));
+    for (const std::string& sentence : untold_of(c)) out.push_back(sentence);
+    return out;
+  }
+  static std::string file(const std::string& contents, const std::string& name = "epp.yaml") {
+    return R"("routing": {"endpoint_picker": ")" + name +
+           R"("}, "files": {"routing.endpoint_picker": )" + contents + "}";
+  }
+};
+
+TEST_F(RouterDocuments, AreComparedWhereverTheyStand) {
+  using Lines = std::vector<std::string>;
+  const std::string queue = R"({"plugins": [{"type": "queue-scorer", "weight": 3}]})";
+  EXPECT_EQ(changed(file(queue), file(queue)), Lines{});
+  EXPECT_EQ(changed(file(queue), file(queue, "other.yaml")),
+            Lines{"routing.endpoint_picker: epp.yaml became other.yaml"});
+  // `--set` lays the document into the scenario.
+  EXPECT_EQ(changed(file(queue), R"("routing": {"endpoint_picker": {"plugins":
+                [{"type": "queue-scorer", "weight": 5}]}})"),
+            (Lines{"routing.endpoint_picker: epp.yaml became nothing",
+                   "routing.endpoint_picker.plugins[queue-scorer].weight: 3 became 5"}));
+  EXPECT_EQ(changed(file(queue), R"("routing": {"balancer": "random"})"),
+            (Lines{"routing.endpoint_picker: epp.yaml became nothing",
+                   "routing.balancer: nothing became random"}))
+      << "the keys of a document that is gone are no changes";
+  // Two scorers of one type are told apart by their places.
+  const auto two = [](const std::string& weight) {
+    return file(R"({"plugins": [{"type": "q", "weight": 1}, {"type": "q", "weight": )" + weight +
+                "}]}");
+  };
+  EXPECT_EQ(changed(two("2"), two("4")),
+            Lines{"routing.endpoint_picker.plugins[1].weight: 2 became 4"});
+}
+
+TEST_F(RouterDocuments, InHelmValuesAreComparedInside) {
+  const auto values = [](const std::string& weight) {
+    return file(R"({"config": "plugins:\n- type: queue-scorer\n  weight: )" + weight +
+                R"(\n", "script": "a\nb=)" + weight + R"("})");
+  };
+  EXPECT_EQ(changed(values("3"), values("0.5")),
+            (std::vector<std::string>{
+                "routing.endpoint_picker.config.plugins[queue-scorer].weight: 3 became 0.5",
+                "routing.endpoint_picker.script (line 2): b=3 became b=0.5"}));
+}
+
+TEST_F(RouterDocuments, ThatAreNotThereCannotBeTold) {
+  const std::string named = R"("routing": {"endpoint_picker": "epp.yaml"})";
+  const std::string hash = file("\"sha256:aa\"");
+  EXPECT_EQ(
+      changed(named, file("{\"a\": 1}")),
+      std::vector<std::string>{"routing.endpoint_picker may have changed: " + path("base.json") +
+                               " does not hold the contents of epp.yaml"});
+  EXPECT_EQ(
+      changed(hash, file("\"sha256:bb\"")),
+      std::vector<std::string>{"routing.endpoint_picker (contents): sha256:aa became sha256:bb"});
+  EXPECT_EQ(
+      changed(hash, file("{\"a\": 1}")),
+      std::vector<std::string>{"routing.endpoint_picker (contents): sha256:aa became a document"});
+  ResultFile base = read(result("base.json", {0.1}, "x"));
+  const ResultFile other = read(result("other.json", {0.1}, "x"));
+  base.resolved.front() = nullptr;
+  base.set.version = "0.1";
+  base.commit = "abc";
+  Diagnostics diagnostics;
+  const Comparison c = compare_results(base, other, {}, diagnostics);
+  for (const std::string& text :
+       {text_of(c), markdown_of(c), json_of(c), drawn(c, "junit"), drawn(c, "github")}) {
+    EXPECT_NE(text.find("does not hold its resolved scenario"), std::string::npos) << text;
+    EXPECT_EQ(text.find("are the same"), std::string::npos) << text;
+  }
+  ASSERT_EQ(changes_of(c).size(), 2U);
+  EXPECT_EQ(change_text(changes_of(c)[0]), "0.1 became 0");
+  EXPECT_EQ(changes_of(c)[1].path, "commit");
+}
+
+TEST_F(Files, ALongListOfChangesEnds) {
+  std::string many = "{";
+  for (int i = 0; i < 50; ++i) many += (i > 0 ? ", " : "") + ("\"k" + std::to_string(i) + "\": 1");
+  const ResultFile base = read(result("base.json", {0.1}, "x", 1, "{}"));
+  const ResultFile other = read(result("other.json", {0.1}, "x", 1, many + "}"));
+  Diagnostics diagnostics;
+  const Comparison c = compare_results(base, other, {}, diagnostics);
+  EXPECT_EQ(nlohmann::json::parse(json_of(c))["changes"].size(), 50U);
+  for (const std::string& text :
+       {text_of(c), markdown_of(c), drawn(c, "junit"), drawn(c, "github")}) {
+    EXPECT_NE(text.find("and 10 more"), std::string::npos) << text;
+    EXPECT_NE(text.find("workload.k39"), std::string::npos) << text;
+    EXPECT_EQ(text.find("workload.k40"), std::string::npos) << text;
+  }
+  EXPECT_NE(page_of(json_of(c)).find("workload.k49"), std::string::npos);
+}
+
+TEST_F(Files, GatesTakeAnyUnit) {
+  const ResultFile base = read(result("base.json", {0.1, 0.2, 0.3}));
+  const ResultFile worse = read(result("worse.json", {0.111, 0.209, 0.310}));
+  const auto judged = [&](const char* gate) {
+    Diagnostics diagnostics;
+    const Comparison c = compare_results(
+        base, worse, {.variants = {}, .stage = {}, .gates = {*parse_gate(gate).value}},
+        diagnostics);
+    EXPECT_EQ(messages_of(diagnostics), "") << gate;
+    return c.gates.empty() ? Judgement{} : c.gates.front();
+  };
+  // Replicated results list milliseconds. The mean rises from 0.2 s by 10 ms ± 2.5 ms.
+  EXPECT_EQ(judged("ttft.mean>+0.001").decision, Decision::kFails);
+  EXPECT_EQ(judged("ttft_s.mean>+0.02").decision, Decision::kHolds);
+  EXPECT_EQ(judged("ttft_us.mean>+20000").decision, Decision::kHolds);
+  EXPECT_EQ(judged("ttft.mean>+0.001").detail, "0.20 ± 0.25 to 0.21 ± 0.25, +5.0 %");
+  EXPECT_EQ(judged("failure_rate_percent>1").decision, Decision::kHolds);
+  EXPECT_EQ(judged("overloaded>0").decision, Decision::kHolds);
 }
 
 TEST_F(Files, AnInterruptedResultDecidesNoGate) {

@@ -37,11 +37,12 @@ TEST(SweepShard, TheOptionCountsFromOne) {
   EXPECT_EQ(shard("1/8", {}), "0/8");
   EXPECT_EQ(shard("8/8", {}), "7/8");
   EXPECT_EQ(shard("none", {{"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_ARRAY_TASK_COUNT", "4"}}), "0/1");
-  EXPECT_EQ(shard("0/8", {}), "--shard names shard 0 of 8");
-  EXPECT_EQ(shard("9/8", {}), "--shard names shard 9 of 8");
+  EXPECT_EQ(shard("0/8", {}), "--shard names shard 0 of 8; shards count from 1 to 8");
+  EXPECT_EQ(shard("9/8", {}), "--shard names shard 9 of 8; shards count from 1 to 8");
   for (const char* wrong : {"", "8", "1/", "/8", "a/8", "1/8x", "-1/8", "1.5/8"})
     EXPECT_EQ(shard(wrong, {}),
-              "--shard must be I/N such as 1/8, or none (got " + std::string(wrong) + ")");
+              "--shard must be I/N, the first of 8 being 1/8 and the last 8/8, or none (got " +
+                  std::string(wrong) + ")");
 }
 
 Variables slurm(const char* id, const char* count, const char* first, const char* last) {
@@ -63,7 +64,8 @@ TEST(SweepShard, OnlyAWholeSlurmArraySaysTheShare) {
                                 slurm("1", "1", "1", "1"), slurm("0", "1", "0", "0")})
     EXPECT_NE(shard({}, part).find("which may be a part of a larger array"), std::string::npos);
   EXPECT_EQ(shard("2/4", slurm("2", "1", "2", "2")), "1/4");
-  EXPECT_EQ(shard({}, slurm("5", "4", "1", "4")), "SLURM_ARRAY_TASK_ID names shard 5 of 4");
+  EXPECT_EQ(shard({}, slurm("5", "4", "1", "4")),
+            "SLURM_ARRAY_TASK_ID names shard 5 of 4; shards count from 1 to 4");
   EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "3"}}),
             "SLURM_ARRAY_TASK_MAX is not set: give --shard I/N");
   EXPECT_EQ(shard({}, slurm("x", "4", "1", "4")),
@@ -74,9 +76,9 @@ TEST(SweepShard, KubernetesCountsFromZeroAndMustBeToldHowMany) {
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "0"}, {"JOB_COMPLETIONS", "8"}}), "0/8");
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "7"}, {"JOB_COMPLETIONS", "8"}}), "7/8");
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "8"}, {"JOB_COMPLETIONS", "8"}}),
-            "JOB_COMPLETION_INDEX names shard 9 of 8");
+            "JOB_COMPLETION_INDEX names shard 9 of 8; shards count from 1 to 8");
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "9223372036854775807"}, {"JOB_COMPLETIONS", "8"}}),
-            "JOB_COMPLETION_INDEX names shard 9223372036854775808 of 8");
+            "JOB_COMPLETION_INDEX names shard 9223372036854775808 of 8; shards count from 1 to 8");
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "0"}}).substr(0, 26), "JOB_COMPLETIONS is not set");
 }
 

@@ -13,6 +13,7 @@ namespace routesim::tools {
 struct CheckedFile {
   std::string path;
   FileKind kind = FileKind::kScenario;
+  bool is_deployment = false;              ///< Of another product: servers, routers, commands.
   std::string contents = {};               ///< In words: the variants, the cells, the fleets.
   std::vector<std::string> variants = {};  ///< Names of a scenario's variants.
   std::vector<std::string> notes = {};     ///< Assumptions made where the file says nothing.

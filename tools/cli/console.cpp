@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "tools/cli/shipped_files.h"
 #include "tools/results/output_file.h"
 
 namespace routesim::tools {
@@ -23,7 +24,7 @@ void Console::complain(const Diagnostics& diagnostics) {
   }
   const std::size_t all = diagnostics.items().size();
   if (all > kMostShown) text += "... and " + std::to_string(all - kMostShown) + " more\n";
-  if (!text.empty()) complain(text);
+  if (!text.empty()) complain(with_shown_paths(std::move(text)));
 }
 
 void SystemConsole::complain(std::string_view text) {

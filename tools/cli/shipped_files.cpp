@@ -40,6 +40,21 @@ std::string find_shipped(const std::string& name) {
   return name;
 }
 
+std::string shown_path(const std::string& path) {
+  const fs::path installed = installed_folder();
+  const std::string folder = installed.empty() ? std::string() : installed.string() + "/";
+  return !folder.empty() && path.starts_with(folder) ? path.substr(folder.size()) : path;
+}
+
+std::string with_shown_paths(std::string text) {
+  static const fs::path kInstalled = installed_folder();
+  if (kInstalled.empty()) return text;
+  const std::string folder = kInstalled.string() + "/";
+  for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder, at))
+    text.erase(at, folder.size());
+  return text;
+}
+
 std::string scenario_folder(const Options& options) {
   std::error_code error;
   const fs::path installed = installed_folder();

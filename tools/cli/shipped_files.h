@@ -12,6 +12,13 @@ namespace routesim::tools {
 /// `name` again when there is none, so that the reader says what is missing.
 std::string find_shipped(const std::string& name);
 
+/// `path` without the folder of the installed files, as find_shipped() takes it:
+/// `scenarios/plans/qwen3-32b-host-memory.yaml`. Other paths stay.
+std::string shown_path(const std::string& path);
+
+/// `text` with every path in it as shown_path() has it, for messages.
+std::string with_shown_paths(std::string text);
+
 /// The folder where scenarios are looked for: `--folder`, ./scenarios, or the installed ones.
 std::string scenario_folder(const Options& options);
 

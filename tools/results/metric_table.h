@@ -14,6 +14,7 @@ namespace routesim::tools {
 struct SamplesRecord;
 struct LifecycleRecord;
 struct StageRecord;
+struct VariantRecord;
 
 /// The kind of number that a metric is.
 enum class MetricKind {
@@ -43,6 +44,8 @@ struct MetricRow {
   const std::optional<SamplesRecord>& (*recorded_samples)(const LifecycleRecord&) = nullptr;
   std::optional<double> (*value)(const sim::StageResult&) = nullptr;  ///< Of one value.
   std::optional<double> (*recorded)(const StageRecord&) = nullptr;    ///< Null: in no file.
+  /// Of a whole run, where the record of its stage does not say it.
+  std::optional<double> (*recorded_of_run)(const VariantRecord&) = nullptr;
   /// The place of `recorded` in the JSON of a stage, without the statistic; empty = it follows from
   /// other numbers.
   std::string_view place = {};

@@ -7,6 +7,7 @@
 
 #include "tools/results/metric_name.h"
 #include "tools/results/metric_table.h"
+#include "tools/results/report.h"
 #include "tools/results/result_record.h"
 
 namespace routesim::tools {
@@ -109,6 +110,39 @@ std::optional<double> record_value(const StageRecord& stage, const MetricName& n
   }
   if (!value || std::isnan(*value)) return std::nullopt;
   return *value * unit_factor(name.unit).value_or(1);
+}
+
+std::optional<double> stored_value(const StageRecord& stage, const MetricName& name) {
+  if (const std::optional<double> value = record_value(stage, name)) return value;
+  const QuantilesRecord& q = stage.quantiles;
+  const std::optional<std::vector<double>>* values = nullptr;
+  if (name.metric == "ttft") values = &q.time_to_first_token;
+  if (name.metric == "itl") values = &q.inter_token_latency;
+  if (name.metric == "tpot") values = &q.time_per_output_token;
+  if (name.metric == "request_latency") values = &q.request_latency;
+  const std::optional<double> percent = percentile_of(name.statistic);
+  if (values == nullptr || !values->has_value() || !percent) return std::nullopt;
+  const auto level = std::ranges::find(quantile_levels(), *percent);
+  const auto at = static_cast<std::size_t>(level - quantile_levels().begin());
+  if (at >= (*values)->size()) return std::nullopt;
+  return (**values)[at] * unit_factor(name.unit).value_or(1);
+}
+
+std::optional<double> stored_value(const VariantRecord& run, const MetricName& name) {
+  if (const std::optional<double> value = stored_value(run.summary, name)) return value;
+  const MetricRow* const row = find_metric(name.metric);
+  if (row == nullptr || row->recorded_of_run == nullptr) return std::nullopt;
+  const std::optional<double> value = row->recorded_of_run(run);
+  if (!value || std::isnan(*value)) return std::nullopt;
+  return *value * unit_factor(name.unit).value_or(1);
+}
+
+std::optional<double> in_unit_of(const MetricName& other, const MetricName& name, double value) {
+  if (name.metric != other.metric || name.statistic != other.statistic) return std::nullopt;
+  const std::optional<double> from = unit_factor(name.unit);
+  const std::optional<double> to = unit_factor(other.unit);
+  if (!from || !to) return std::nullopt;
+  return value / *from * *to;
 }
 
 std::optional<double> ladder_value(std::span<const StageResult* const> stages,

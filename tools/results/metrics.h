@@ -14,6 +14,7 @@ namespace routesim::tools {
 
 struct MetricName;
 struct StageRecord;
+struct VariantRecord;
 
 /// `metric.statistic` of one stage in `unit` (empty = the metric's base unit: seconds, tokens,
 /// tokens/s, requests/s, ratio). Metrics are those that find_metric() knows; tiers are of a whole
@@ -25,6 +26,15 @@ std::optional<double> metric_value(const sim::StageResult& stage, std::string_vi
 /// The same of a stage in a result file, which has the percentiles that its load tool lists;
 /// nothing where the file has no such number.
 std::optional<double> record_value(const StageRecord& stage, const MetricName& name);
+
+/// The same with the percentiles that the file lists for its figures, and of a whole run with what
+/// only the run has: tiers, the offered rate.
+std::optional<double> stored_value(const StageRecord& stage, const MetricName& name);
+std::optional<double> stored_value(const VariantRecord& run, const MetricName& name);
+
+/// A value of `name` in the unit of `other`, the same number in another unit; nothing when it is
+/// another number.
+std::optional<double> in_unit_of(const MetricName& other, const MetricName& name, double value);
 
 /// The same for a row that sums up a ladder: `simple_mean_of_...`,
 /// `request_weighted_mean_of_16_stage_means`, `..._p90s`, `mean_over_ladder` (request-weighted for

@@ -56,7 +56,11 @@ namespace sim {
 
 void describe(Describer& d, Waits& w) {
   field(d, {"count", "Waits."}, w.count);
-  derived(d, {"mean", "Mean, s."}, w.mean_s());
+  double mean_s = w.mean_s();
+  field(d, {"mean", "Mean, s."}, mean_s);
+  // Of a file, which has no total.
+  if (w.total == Duration::zero())
+    w.total = Duration::from_seconds(mean_s * static_cast<double>(w.count));
   seconds(d, {"max", "Longest, s."}, w.longest);
 }
 
@@ -362,6 +366,9 @@ void describe(Describer& d, StageRecord& r) {
   if (r.overloaded) field(d, {"overloaded", kOverloaded}, *r.overloaded);
   if (r.reported)
     field(d, {"steady_state", "Whether it shows what its load would do without end."}, r.steady);
+  if (r.overloaded && !r.name)
+    field(d, {"requests_per_sec_sent", "The offered rate: requests / first to last send, /s."},
+          r.requests_sent_per_s);
   field(d, {"quantiles", "Latencies at each of quantile_levels, s. Null when there is no value."},
         r.quantiles);
   if (r.overloaded)

@@ -181,6 +181,8 @@ StageRecord stage_record(const VariantReport& variant, const StageResult& stage,
     out.steady = {.state = *state};
     if (*state == sim::StageState::kTooShort) out.steady->telling_s = stage.telling_s();
   }
+  if (is_summary && stage.send_duration_s() > 0)
+    out.requests_sent_per_s = static_cast<double>(stage.requests) / stage.send_duration_s();
   if (goodput != nullptr) out.goodput = goodput_record(stage, *goodput);
   if (!is_summary && !variant.measured.rows.empty())
     out.measured = measured_records(variant, stage);

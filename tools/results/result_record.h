@@ -133,6 +133,8 @@ struct StageRecord {
   std::int64_t preemptions = 0;
   std::optional<bool> overloaded = false;
   std::optional<Steady> steady = {};
+  std::optional<double> requests_sent_per_s =
+      {};  ///< Of a whole run; stages have it in their load.
   QuantilesRecord quantiles;
   std::optional<GoodputRecord> goodput;
   std::optional<std::vector<MeasuredRecord>> measured;

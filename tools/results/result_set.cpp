@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "tools/results/metrics.h"
 
 namespace routesim::tools {
 
@@ -19,20 +20,42 @@ const VariantValues* ResultSet::find_variant(std::string_view name) const {
   return nullptr;
 }
 
+namespace {
+
+/// The listed metric that is this one, perhaps in another unit.
+std::optional<std::size_t> listed(const std::vector<MetricName>& metrics, const MetricName& m) {
+  auto found = std::ranges::find(metrics, m);
+  if (found == metrics.end())
+    found = std::ranges::find_if(
+        metrics, [&m](const MetricName& other) { return in_unit_of(m, other, 1).has_value(); });
+  if (found == metrics.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - metrics.begin());
+}
+
+}  // namespace
+
+bool ResultSet::can_tell(const MetricName& m) const {
+  return m.metric == "overloaded" || listed(metrics, m).has_value();
+}
+
 std::optional<std::vector<double>> ResultSet::values(const StageValues& stage,
                                                      const MetricName& m) const {
-  const auto found = std::find(metrics.begin(), metrics.end(), m);
-  if (found == metrics.end()) return std::nullopt;
-  const auto& series = stage.values[static_cast<std::size_t>(found - metrics.begin())];
-  for (const double v : series)
+  const std::optional<std::size_t> at = listed(metrics, m);
+  if (!at && m.metric == "overloaded")
+    return std::vector<double>(seeds.size(), stage.overloaded ? 1 : 0);
+  if (!at) return std::nullopt;
+  std::vector<double> series = stage.values[*at];
+  for (double& v : series) {
     if (std::isnan(v)) return std::nullopt;
+    if (metrics[*at] != m) v = in_unit_of(m, metrics[*at], v).value_or(v);
+  }
   return series;
 }
 
 std::string ResultSet::no_values(const StageValues& stage, const MetricName& m) const {
-  const auto found = std::find(metrics.begin(), metrics.end(), m);
-  if (found == metrics.end()) return "no such number in the results";
-  const auto& series = stage.values[static_cast<std::size_t>(found - metrics.begin())];
+  const std::optional<std::size_t> at = listed(metrics, m);
+  if (!at) return "no such number in the results";
+  const auto& series = stage.values[*at];
   const auto without =
       std::count_if(series.begin(), series.end(), [](double v) { return std::isnan(v); });
   if (without == std::ssize(series)) return "no value: no request counts towards it";

@@ -59,6 +59,8 @@ struct ResultSet {
   /// Whether every variant faces the requests that the first one does.
   bool all_paired() const;
   const VariantValues* find_variant(std::string_view name) const;
+  /// Whether the set knows the metric, in whatever unit it lists it.
+  bool can_tell(const MetricName& m) const;
   /// The values of a metric, one per seed; nothing when the metric is not in the set, or some run
   /// has no such number.
   std::optional<std::vector<double>> values(const StageValues& stage, const MetricName& m) const;

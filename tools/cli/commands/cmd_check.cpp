@@ -1,11 +1,14 @@
 // routesim check: every error of a file, not the first, and what becomes of each of its keys.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/text.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/shipped_files.h"
+#include "tools/cli/standard_input.h"
 #include "tools/ingest/loads/inference_perf_yaml.h"
 #include "tools/ingest/routers/endpoint_picker_yaml.h"
 #include "tools/ingest/scenario/prepare.h"
@@ -13,9 +16,12 @@
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"
 #include "tools/study/compare/expectation.h"
+#include "tools/study/init/init.h"
+#include "tools/study/init/user_file.h"
 #include "tools/study/plan/plan_space.h"
 #include "tools/study/sweep/sweep_plan.h"
 #include "tools/study/tune/tune_space.h"
@@ -114,28 +120,118 @@ void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
                          "; routing.era of a scenario says otherwise");
 }
 
+/// The parts that a file of another product plays in a scenario, and the keys that read it.
+std::string parts_of(const std::vector<UserFile>& files) {
+  constexpr std::array<std::pair<LoadKind, const char*>, 5> kLoads = {
+      {{LoadKind::kInferencePerf, "a load of inference-perf for workload.inference_perf"},
+       {LoadKind::kVllmBench, "a load of vllm bench serve for workload.vllm_bench"},
+       {LoadKind::kGuidellm, "a load of GuideLLM for workload.guidellm"},
+       {LoadKind::kTrace, "a trace of requests for workload.trace"},
+       {LoadKind::kBenchResult, "a result of a load tool, of which init makes a load"}}};
+  std::vector<std::string> parts;
+  const auto add = [&parts](std::string part) {
+    if (std::ranges::find(parts, part) == parts.end()) parts.push_back(std::move(part));
+  };
+  for (const UserFile& file : files) {
+    if (!file.servers.empty()) {
+      std::string names;
+      for (const ServerStart& start : file.servers)
+        names += (names.empty() ? "" : ", ") + printable(start.name);
+      add("servers " + names + " for a pool's vllm_serve");
+    }
+    if (file.has_picker) add("an EndpointPickerConfig for routing.endpoint_picker");
+    if (!file.balancer.empty()) add("the router " + file.balancer + " for routing.config");
+    for (const auto& [kind, words] : kLoads)
+      if (file.load == kind) add(words);
+  }
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
+/// Whether a scenario can name the file or folder, which is none of routesim's own and no document
+/// that is checked by itself.
+bool is_deployment(const std::vector<UserFile>& files, FileKind kind) {
+  const auto plays = [kind](const UserFile& file) {
+    if (!file.is_used()) return false;
+    if (kind == FileKind::kInferencePerf) return file.load != LoadKind::kInferencePerf;
+    if (kind == FileKind::kEndpointPicker)
+      return !file.has_picker || !file.servers.empty() || !file.balancer.empty();
+    return true;
+  };
+  return std::ranges::any_of(files, plays);
+}
+
+/// Checks what a scenario reads of the file, by the one that `init` makes of it. What it says of
+/// the scenario itself, which is assumed, is left out.
+void check_deployment(const std::string& path, const std::vector<UserFile>& files,
+                      CheckedFile& file) {
+  const std::filesystem::path given(path);
+  const bool is_folder = std::filesystem::is_directory(given);
+  const std::string scenario =
+      ((is_folder ? given : given.parent_path()) / "routesim-check.yaml").string();
+  Diagnostics found;
+  const InitScenario made = make_scenario({.paths = {path}, .output = scenario, .name = {}}, found);
+  if (!found.has_errors()) (void)load_scenario({.path = scenario, .text = made.text}, found);
+  for (const Diagnostic& d : found.items())
+    if (d.where.file != scenario) file.diagnostics.add(d);
+  for (KeyUse& use : ledger(found))
+    if (use.where.file != scenario) file.diagnostics.key(std::move(use));
+  file.contents = parts_of(files);
+  for (const std::string& unused : made.unused) file.notes.push_back("not used: " + unused);
+}
+
+/// Files of other products are told apart by `init`; the file is checked as such when it is one.
+bool checked_as_deployment(const ScenarioRequest& request, const ConfigNode* root,
+                           CheckedFile& file) {
+  const bool is_other = root == nullptr || !root->is_map() ||
+                        file.kind == FileKind::kEndpointPicker || file.kind == FileKind::kResult ||
+                        file.kind == FileKind::kInferencePerf ||
+                        (file.kind == FileKind::kScenario && root->find("workload") == nullptr &&
+                         root->find("cluster") == nullptr);
+  if (request.text || !is_other) return false;
+  Diagnostics unsaid;  // The scenario's reader says it again.
+  const std::vector<UserFile> files = read_user_files({request.path}, unsaid);
+  if (!is_deployment(files, file.kind)) return false;
+  file.is_deployment = true;
+  check_deployment(request.path, files, file);
+  return true;
+}
+
+/// Plans, sweeps and so on are read by their names.
+bool refused_from_stream(const ScenarioRequest& request, CheckedFile& file) {
+  const bool by_name = file.kind == FileKind::kPlan || file.kind == FileKind::kSweep ||
+                       file.kind == FileKind::kTune || file.kind == FileKind::kCatalogue;
+  if (!request.text || !by_name) return false;
+  file.diagnostics.error(
+      {.file = request.path, .line = 1, .column = 1}, {},
+      "a file of kind " + std::string(kind_name(file.kind)) + " is not read from standard input",
+      "give the name of a file");
+  return true;
+}
+
+/// `deployment`, or the name of its kind.
+std::string kind_of(const CheckedFile& file) {
+  return file.is_deployment ? "deployment" : std::string(kind_name(file.kind));
+}
+
 /// Options that the kind of file has no use for.
 void refuse_options(const ScenarioRequest& request, CheckedFile& file) {
-  const bool is_set = file.kind == FileKind::kScenario || file.kind == FileKind::kPlan ||
-                      file.kind == FileKind::kSweep || file.kind == FileKind::kTune;
-  const std::string kind(kind_name(file.kind));
+  const bool is_set =
+      !file.is_deployment && (file.kind == FileKind::kScenario || file.kind == FileKind::kPlan ||
+                              file.kind == FileKind::kSweep || file.kind == FileKind::kTune);
+  const std::string kind = kind_of(file);
   if (!request.sets.empty() && !is_set)
     file.diagnostics.error({.file = request.path}, {},
                            "a file of kind " + kind + " takes no --set");
-  if (!request.variants.empty() && file.kind != FileKind::kScenario)
+  if (!request.variants.empty() && (file.is_deployment || file.kind != FileKind::kScenario))
     file.diagnostics.error({.file = request.path}, {},
                            "a file of kind " + kind + " has no variants for --variant");
 }
 
-}  // namespace
-
-CheckedFile check_file(const ScenarioRequest& request) {
-  CheckedFile file{.path = request.path};
-  Diagnostics unsaid;  // The reader of the kind reports it.
-  const ConfigNode::Ptr root =
-      request.text ? nullptr : read_manifest_file(request.path, {}, {}, unsaid);
-  if (root != nullptr) file.kind = kind_of(*root);
-  refuse_options(request, file);
+/// Reads a file of one of routesim's kinds; `read` has what was found in `root`.
+void check_kind(const ScenarioRequest& request, const ConfigNode::Ptr& root,
+                const Diagnostics& read, CheckedFile& file) {
   switch (file.kind) {
     case FileKind::kScenario:
     case FileKind::kResult:
@@ -154,14 +250,29 @@ CheckedFile check_file(const ScenarioRequest& request) {
       check_catalogue(request.path, file);
       break;
     case FileKind::kInferencePerf:
-      append(file.diagnostics, unsaid);
+      append(file.diagnostics, read);
       check_inference_perf(root, file);
       break;
     case FileKind::kEndpointPicker:
-      append(file.diagnostics, unsaid);
+      append(file.diagnostics, read);
       check_router_document(root, file);
       break;
   }
+}
+
+}  // namespace
+
+CheckedFile check_file(const ScenarioRequest& request) {
+  CheckedFile file{.path = request.path};
+  Diagnostics unsaid;  // The reader of the kind reports it.
+  const ConfigNode::Ptr root = request.text
+                                   ? parse_manifest(*request.text, {.file = request.path}, unsaid)
+                                   : read_manifest_file(request.path, {}, {}, unsaid);
+  if (root != nullptr) file.kind = kind_of(*root);
+  const bool done =
+      refused_from_stream(request, file) || checked_as_deployment(request, root.get(), file);
+  refuse_options(request, file);
+  if (!done) check_kind(request, root, unsaid, file);
   file.diagnostics = tidy(file.diagnostics);
   return file;
 }
@@ -200,7 +311,7 @@ void write_keys(JsonWriter& json, const Diagnostics& diagnostics) {
 void write_json(JsonWriter& json, const CheckedFile& checked, bool with_keys) {
   // The name of the first member is older than the kinds.
   json.begin_object().member("scenario", checked.path);
-  json.member("kind", kind_name(checked.kind));
+  json.member("kind", kind_of(checked));
   json.member("ok", !checked.diagnostics.has_errors());
   json.key("variants").begin_array();
   for (const std::string& name : checked.variants) json.value(name);
@@ -220,13 +331,19 @@ void write_json(JsonWriter& json, const CheckedFile& checked, bool with_keys) {
 
 void print_text(const CheckedFile& checked, bool with_keys, Console& console) {
   console.complain(checked.diagnostics);
+  const std::string path = shown_path(checked.path);
   const std::vector<KeyUse> keys = ledger(checked.diagnostics);
   if (!checked.diagnostics.has_errors()) {
-    const std::string contents = checked.contents.empty() ? "" : " (" + checked.contents + ")";
-    console.print(checked.path + ": ok" + contents + ", " + summary_text(keys) + "\n");
+    // Of routesim's own files, the words say what they are.
+    const bool is_named =
+        checked.kind == FileKind::kEndpointPicker || checked.kind == FileKind::kInferencePerf;
+    const std::string kind =
+        is_named && !checked.is_deployment ? kind_of(checked) + ": " : std::string();
+    const std::string contents =
+        checked.contents.empty() ? "" : " (" + kind + checked.contents + ")";
+    console.print(path + ": ok" + contents + ", " + summary_text(keys) + "\n");
   }
-  for (const std::string& note : checked.notes)
-    console.print(checked.path + ": note: " + note + "\n");
+  for (const std::string& note : checked.notes) console.print(path + ": note: " + note + "\n");
   if (with_keys) console.print(keys_text(keys));
 }
 
@@ -238,8 +355,8 @@ ExitCode run_check(Options& options, Console& console) {
   json.begin_array();
   const bool with_keys = options.has("keys");
   for (const std::string& path : options.positionals()) {
-    const CheckedFile checked =
-        check_file({.path = path, .sets = options.all("set"), .variants = options.all("variant")});
+    const CheckedFile checked = check_file(scenario_request(options, path));
+    if (!options.ok()) return refuse(options, console);
     ok = ok && !checked.diagnostics.has_errors();
     if (is_json)
       write_json(json, checked, with_keys);
@@ -271,7 +388,9 @@ Command check_command() {
       .examples = {{"routesim check question.yaml",
                     "Everything that is wrong with it, without running it."},
                    {"routesim check question.yaml epp.yaml --keys",
-                    "Every key with what becomes of it."}},
+                    "Every key with what becomes of it."},
+                   {"routesim check deployment.yaml inference-perf.yaml",
+                    "What files of other products are, and what a scenario reads of them."}},
       .run = &run_check};
 }
 

@@ -1,6 +1,7 @@
 // routesim explain: every resolved value with its origin, and the numbers derived from them.
 #include "base/text.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/standard_input.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/tree/description.h"
@@ -122,12 +123,10 @@ std::string values_yaml(const LoadedVariant& variant) {
 
 ExitCode run_explain(Options& options, Console& console) {
   const ExplainSettings settings = read_explain_settings(options);
+  const ScenarioRequest request = scenario_request(options, options.positionals().front());
   if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
-  const LoadedScenario loaded = load_scenario({.path = options.positionals().front(),
-                                               .sets = options.all("set"),
-                                               .variants = options.all("variant")},
-                                              diagnostics);
+  const LoadedScenario loaded = load_scenario(request, diagnostics);
   const bool readable = !diagnostics.has_errors();
   if (readable && (settings.hits || settings.request))
     return explain_run(loaded, settings, diagnostics, console);

@@ -286,7 +286,9 @@ Command sweep_command() {
                        .choices = {"table", "markdown", "jsonl", "html"}},
                       {"resume", "", "Take up the rows that jsonl=PATH and PATH.partial hold."},
                       {"shard", "I/N",
-                       "Compute every N-th row; default: the Slurm or Kubernetes array's."},
+                       "Compute every N-th row. I counts from 1: 1/8 is the first of 8 shards, 8/8 "
+                       "the last; none is all rows. Default: the share of the Slurm array or the "
+                       "Kubernetes Indexed Job, whose own index counts from 0."},
                       {"merge", "", "Join the rows of shards: sweep --merge A.jsonl B.jsonl."},
                       jobs_option("the rows"),
                       set_option("Override a value in every cell, as in `run`."),

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/standard_input.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/traces/trace_files.h"
@@ -23,8 +24,10 @@ struct TraceSettings {
   workloads::MissingLengths missing;
 };
 
+/// Standard input holds a scenario, and so does what the Python package hands over.
 bool is_scenario(const std::string& path) {
-  return path.ends_with(".yaml") || path.ends_with(".yml");
+  return path == kStandardInput || path.starts_with("/dev/fd/") || path.ends_with(".yaml") ||
+         path.ends_with(".yml");
 }
 
 TraceSettings read_trace_settings(Options& options) {
@@ -91,10 +94,10 @@ std::unique_ptr<workloads::LoadGenerator> open_trace_load(const TraceSettings& s
 /// The load of one variant; `seed` draws it where it is synthetic.
 std::unique_ptr<workloads::LoadGenerator> scenario_load(Options& options,
                                                         Diagnostics& diagnostics) {
-  const LoadedScenario loaded = load_scenario({.path = options.positionals().front(),
-                                               .sets = options.all("set"),
-                                               .variants = options.all("variant")},
-                                              diagnostics);
+  const ScenarioRequest request = scenario_request(options, options.positionals().front());
+  append(diagnostics, options.problems());
+  if (diagnostics.has_errors()) return nullptr;
+  const LoadedScenario loaded = load_scenario(request, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   const LoadedVariant& variant = loaded.variants.front();
   const std::optional<sim::RunPlan> plan = prepare(variant, diagnostics);

@@ -9,6 +9,8 @@
 #include "tools/cli/run/run_experiment.h"
 #include "tools/cli/run/run_outputs.h"
 #include "tools/cli/run/run_scan.h"
+#include "tools/cli/shipped_files.h"
+#include "tools/cli/standard_input.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/run_checks.h"
 #include "tools/results/output_file.h"
@@ -78,17 +80,15 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
 }
 
 RunSettings read_run_settings(Options& options, const Console& console) {
-  RunSettings settings{
-      .request = {.path = options.positionals().front(),
-                  .sets = options.all("set"),
-                  .variants = options.all("variant")},
-      .outputs = options.outputs(),
-      .records = options.get("records"),
-      .regret = options.has("regret"),
-      .command = {.input = shell_word(options.positionals().front()) + again(options, "set"),
-                  .variants = again(options, "variant"),
-                  .options = again(options, "seed") + again(options, "goodput"),
-                  .scan = again(options, "rate") + again(options, "replicas")}};
+  RunSettings settings{.request = scenario_request(options, options.positionals().front()),
+                       .outputs = options.outputs(),
+                       .records = options.get("records"),
+                       .regret = options.has("regret"),
+                       .command = {.input = shell_word(shown_path(options.positionals().front())) +
+                                            again(options, "set"),
+                                   .variants = again(options, "variant"),
+                                   .options = again(options, "seed") + again(options, "goodput"),
+                                   .scan = again(options, "rate") + again(options, "replicas")}};
   settings.colour = wants_colour(options, console);
   settings.scan = read_scan(options);
   for (const Output& output : settings.outputs)
@@ -280,7 +280,8 @@ ExitCode run(Options& options, Console& console) {
 
 Command run_command() {
   return {.name = "run",
-          .summary = "Simulate a scenario's variants and print what they achieve.",
+          .summary =
+              "Simulate a scenario's variants (- is standard input) and print what they achieve.",
           .positional = {.name = "SCENARIO", .min = 1, .max = 1, .ships = true},
           .options =
               {variant_option("Run only this variant."),

@@ -63,9 +63,18 @@ std::vector<std::string> names_of(std::span<const PlannedVariant> planned) {
 std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
                                    const std::optional<UntilRule>& until) {
   std::vector<MetricName> more;
+  const auto add = [&more](std::initializer_list<const char*> names) {
+    for (const char* name : names) more.push_back(*parse_metric_name(name).value);
+  };
+  // What docs/metrics.md says that a gate can be about.
+  add({"successful_requests", "kv_cache_usage.mean", "kv_cache_usage.max", "input_length.mean",
+       "output_length.mean", "schedule_delay_ms.mean", "schedule_delay_ms.p99"});
   for (const PlannedVariant& v : planned) {
-    if (!v.goals.empty())
-      more.insert(more.end(), {goodput_metric(), *parse_metric_name("good_requests_per_s").value});
+    if (std::ranges::any_of(v.plan.scenario.cluster.pools,
+                            [](const sim::PoolConfig& p) { return p.engine.kv_tiers.has_value(); }))
+      add({"tier_hit_rate", "tier_loaded_gigabytes", "tier_pulled_gigabytes", "tier_load_wait_s",
+           "tier_pull_wait_s"});
+    if (!v.goals.empty()) add({"goodput", "good_requests_per_s"});
     for (const Expectation& e : v.expectations) more.push_back(e.condition.metric);
   }
   if (until) more.push_back(until->metric);

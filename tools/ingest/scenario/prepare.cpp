@@ -17,6 +17,7 @@
 #include "tools/ingest/traces/recordings.h"
 #include "tools/ingest/traces/trace_files.h"
 #include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/goodput.h"
 
@@ -422,9 +423,9 @@ ConfigNode::Ptr contents_of(const std::string& path) {
   std::string text;
   Diagnostics unread;  // A file that cannot be read was reported when it was needed.
   if (!read_text_file(path, where, "", ConfigLimits{}.max_bytes, text, unread)) return nullptr;
-  const bool is_document = path.ends_with(".yaml") || path.ends_with(".yml");
-  if (is_document && text.size() <= kMostBytes)
-    if (ConfigNode::Ptr root = read_config_file(path, unread); root != nullptr && root->is_map())
+  if (is_config_name(path) && text.size() <= kMostBytes)
+    if (ConfigNode::Ptr root = parse_manifest(text, {.file = path}, unread);
+        root != nullptr && (root->is_map() || root->is_sequence()) && !unread.has_errors())
       return root;
   policies::Sha256 sha;
   sha.update(text.data(), text.size());
@@ -496,6 +497,8 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
   Diagnostics unread;  // Reported when the files were needed.
   for (ReferencedFile& file : replay_files(variant, unread)) files.push_back(std::move(file));
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);
+  if (variant.scenario.routing.library)
+    add("routing.library.path", variant.scenario.routing.library->path);
   for (std::size_t i = 0; i < variant.scenario.catalogue.size(); ++i)
     add(element_path("catalogue", i), variant.scenario.catalogue[i]);
   for (std::size_t i = 0; i < variant.scenario.cluster.pools.size(); ++i) {

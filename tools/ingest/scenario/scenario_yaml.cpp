@@ -435,9 +435,11 @@ LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagno
   assignments.insert(assignments.end(), request.assignments.begin(), request.assignments.end());
   Ptr root = request.text ? parse_config(*request.text, {.file = request.path}, found)
                           : read_config_file(request.path, found);
-  if (found.has_errors() && !request.text) {
+  if (found.has_errors()) {
     Diagnostics unread;  // Only a manifest may have several documents.
-    const Ptr manifest = read_manifest_file(request.path, {}, {}, unread);
+    const Ptr manifest = request.text
+                             ? parse_manifest(*request.text, {.file = request.path}, unread)
+                             : read_manifest_file(request.path, {}, {}, unread);
     if (manifest != nullptr && !unread.has_errors() && is_kubernetes_object(*manifest)) {
       found = {};
       root = manifest;

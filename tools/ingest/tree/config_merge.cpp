@@ -217,7 +217,7 @@ std::string resolve_path(const std::string& path, const SourceLocation& written_
   const std::filesystem::path given(path);
   const std::string& file = written_at.file;
   // An open descriptor of this process lies in no folder of the user's.
-  const bool is_stream = file == "/dev/stdin" || file.starts_with("/dev/fd/");
+  const bool is_stream = file == "<stdin>" || file == "/dev/stdin" || file.starts_with("/dev/fd/");
   if (given.is_absolute() || is_from_command_line(written_at) || is_stream) return path;
   return (std::filesystem::path(file).parent_path() / given).lexically_normal().string();
 }

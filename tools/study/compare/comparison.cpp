@@ -101,8 +101,12 @@ Judgement judge_missing(const Comparison& c, const std::string& variant, const G
           .detail = "NEW has no variant " + variant + " (--variant chooses others)"};
 }
 
-bool has_metric(const ResultFile& file, const MetricName& m) {
-  return std::find(file.set.metrics.begin(), file.set.metrics.end(), m) != file.set.metrics.end();
+/// How to get results that have the metric.
+std::string hint_for(const MetricName& m) {
+  if (needs_goals(m)) return "set goodput: [ttft:500ms] in the scenario, or run with --goodput";
+  if (m.metric.starts_with("tier_")) return "only pools with engine.kv_tiers have it";
+  return "run with --replications 2 or more, and with an expect about " + m.text +
+         ": replicated results list what it is about";
 }
 
 Judgement judge_pair(const Comparison& c, const VariantPair& pair, const Gate& gate) {
@@ -163,14 +167,11 @@ Comparison compare_results(const ResultFile& base, const ResultFile& changed,
     }
   for (const Gate& gate : request.gates)
     for (const ResultFile* file : {&base, &changed})
-      if (!has_metric(*file, gate.metric))
+      if (!file->set.can_tell(gate.metric))
         diagnostics.error({.file = file->path}, "",
                           "has no " + gate.metric.text + " of every seed, which --fail-if " +
                               printable(gate.text) + " needs",
-                          needs_goals(gate.metric)
-                              ? "set goodput: [ttft:500ms] in the scenario, or run with --goodput"
-                              : "replicated results list means, medians, p90, p95 and p99, and "
-                                "what the scenario's expect and --until are about");
+                          hint_for(gate.metric));
   if (diagnostics.has_errors()) return c;
   c.missing = find_missing(base, c.pairs, request);
   for (const VariantPair& pair : c.pairs)

@@ -39,8 +39,8 @@ struct ComparisonRequest {
 Comparison compare_results(const ResultFile& base, const ResultFile& changed,
                            const ComparisonRequest& request, Diagnostics& diagnostics);
 
-/// A reader must know these before the numbers, a line each: partial results, overload, changes in
-/// files beside the scenario, how far to trust the sides.
+/// A reader must know these before the numbers, a line each: partial results, overload, how far to
+/// trust the sides.
 std::vector<std::string> remarks_of(const Comparison& c);
 
 }  // namespace routesim::tools

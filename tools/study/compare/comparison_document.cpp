@@ -204,21 +204,57 @@ StudyVerdict verdict_of(const ComparisonRecord& record) {
   return verdict;
 }
 
-Block changes_of(const ComparisonRecord& record) {
-  if (record.changes.empty())
-    return {
-        Paragraph{"The resolved scenarios of base and new are the same, or a file does not "
-                  "state them."}};
+/// The variants of a change; empty where it is about the whole result.
+std::string whose(const ComparisonRecord& record, const Change& change) {
+  const bool all = change.variants.size() == record.pairs.size() && record.pairs.size() > 1;
+  return all ? "all" : joined(change.variants);
+}
+
+constexpr std::size_t kMostPlainChanges = 40;
+
+/// `and 7 more, which the outputs json and html have`; empty when there are no more.
+std::string more_changes(const ComparisonRecord& record) {
+  if (record.changes.size() <= kMostPlainChanges) return {};
+  return "and " + std::to_string(record.changes.size() - kMostPlainChanges) +
+         " more, which the outputs json and html have";
+}
+
+void add_changes(const ComparisonRecord& record, std::vector<Block>& blocks) {
+  blocks.push_back({Heading{"What changed"}});
+  for (const std::string& sentence : record.untold) blocks.push_back({Paragraph{sentence + "."}});
+  if (record.changes.empty() && record.untold.empty())
+    blocks.push_back(
+        {Paragraph{"The versions, the resolved scenarios and the documents they name are the same "
+                   "in base and new."}});
+  if (record.changes.empty()) return;
   Table table{.title = {},
               .columns = {{"key", true}, {"variants", true}, {"base", true}, {"new", true}}};
-  for (const Change& change : record.changes) {
-    const bool all = change.variants.size() == record.pairs.size() && record.pairs.size() > 1;
+  for (const Change& change : record.changes)
     table.rows.push_back({{.text = change.path, .code = true},
-                          {.text = all ? "all" : joined(change.variants)},
+                          {.text = whose(record, change)},
                           {.text = change.base.value_or("")},
                           {.text = change.changed.value_or("")}});
+  const std::string more = more_changes(record);
+  Table plain = table;
+  plain.rows.resize(std::min(plain.rows.size(), kMostPlainChanges));
+  blocks.push_back({std::move(table), For::kPages});
+  blocks.push_back({std::move(plain), For::kPlain});
+  if (!more.empty()) blocks.push_back({Paragraph{more}, For::kPlain});
+}
+
+/// The same as lines of one entry, for outputs without tables.
+std::string change_log(const ComparisonRecord& record) {
+  std::string log;
+  for (const std::string& sentence : record.untold) log += "\n" + sentence;
+  for (std::size_t i = 0; i < std::min(record.changes.size(), kMostPlainChanges); ++i) {
+    const Change& change = record.changes[i];
+    const std::string variants = whose(record, change);
+    log += "\n" + printable(change.path, 200) +
+           (variants.empty() || record.pairs.size() < 2 ? "" : " of " + printable(variants, 200)) +
+           ": " + printable(change_text(change), 400);
   }
-  return {std::move(table)};
+  if (const std::string more = more_changes(record); !more.empty()) log += "\n" + more;
+  return log.empty() ? "what changed: nothing, and the version is the same" : "what changed:" + log;
 }
 
 /// The place of a metric in the data block.
@@ -433,7 +469,9 @@ StudyDocument comparison_document(const ComparisonRecord& record, const std::str
       .title = (base == changed ? base : base + " → " + changed) + ": before and after",
       .verdict = verdict_of(record),
       .facts = {{"base", facts_of(record.base)}, {"new", facts_of(record.changed)}},
-      .blocks = {{Heading{"What changed"}}, changes_of(record)}};
+      .blocks = {},
+      .log = {change_log(record)}};
+  add_changes(record, document.blocks);
   if (!record.pairs.empty() && record.pairs.front().stage)
     document.title += ", " + scope_of(record.pairs.front());
   add_charts(record, document.blocks);

@@ -140,10 +140,11 @@ void describe(Describer& d, ComparisonRecord::Pair& r) {
 }
 
 void describe(Describer& d, Change& r) {
-  field(d, {"path", "The key, as --set takes it."}, r.path);
+  field(d, {"path", "The key, as --set takes it; or version or commit of routesim."}, r.path);
   field(d, nullable("base", "Its value in the base; null where it is not there."), r.base);
   field(d, nullable("new", "Its value in the new result."), r.changed);
-  field(d, {"variants", "Of the base: those that differ so."}, r.variants);
+  field(d, {"variants", "Of the base: those that differ so; none where it is the whole result."},
+        r.variants);
 }
 
 void describe(Describer& d, ComparisonRecord& r) {
@@ -154,7 +155,10 @@ void describe(Describer& d, ComparisonRecord& r) {
   field(d, {"gates", "Limits on changes (--fail-if)."}, r.gates);
   field(d, {"missing", "Variants of the base that the new result does not have."}, r.missing);
   field(d, {"remarks", "Sentences to know before the numbers."}, r.remarks);
-  field(d, {"changes", "Keys of the resolved scenarios that differ."}, r.changes);
+  field(d,
+        {"changes", "Versions, and keys of the resolved scenarios and their files, that differ."},
+        r.changes);
+  field(d, {"untold", "Sentences on what cannot be told to have changed."}, r.untold);
   field(d, {"pairs", "One variant of the base beside one of the new result."}, r.pairs);
 }
 
@@ -174,6 +178,7 @@ ComparisonRecord comparison_record(const Comparison& c) {
                        .missing = c.missing,
                        .remarks = remarks_of(c),
                        .changes = changes_of(c),
+                       .untold = untold_of(c),
                        .pairs = {}};
   for (const VariantPair& pair : c.pairs) out.pairs.push_back(pair_record(c, pair));
   return out;

@@ -58,6 +58,7 @@ struct ComparisonRecord {
   std::vector<Judgement> gates;
   std::vector<std::string> missing, remarks;
   std::vector<Change> changes;
+  std::vector<std::string> untold;
   std::vector<Pair> pairs;
 };
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "tools/study/compare/changes.h"
 #include "tools/study/compare/comparison.h"
 
 namespace routesim::tools {
@@ -53,11 +52,6 @@ std::vector<std::string> remarks_of(const Comparison& c) {
     add("base", *pair.base);
     add("new", *pair.changed);
   }
-  for (const Change& change : changes_of(c))
-    if (change.path.starts_with("files."))
-      remarks.push_back(printable(change.path.substr(6), 200) + ": " +
-                        printable(change.base.value_or("nothing")) + " became " +
-                        printable(change.changed.value_or("nothing")));
   for (std::string& trust : trust_of(c)) remarks.push_back(std::move(trust));
   return remarks;
 }

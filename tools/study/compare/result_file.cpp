@@ -40,6 +40,7 @@ class Taker {
       set.seeds.push_back(run.seed);
       set.metrics.assign(metrics_.begin(), metrics_.end());
       for (const VariantRecord& variant : run.variants) set.variants.push_back(single(variant));
+      drop_unknown(run, set);
     }
     for (const VariantRecord& first : run.variants)
       for (VariantValues& variant : set.variants)
@@ -75,8 +76,29 @@ class Taker {
             static_cast<std::uint64_t>(parse_integer(*seed, IntRange{0}).value.value_or(0)));
     for (const StageRecord& stage : variant.stages) out.stages.push_back(single(stage));
     out.stages.push_back(single(variant.summary));
+    for (std::size_t m = 0; m < metrics_.size(); ++m)
+      out.stages.back().values[m] = {stored_value(variant, metrics_[m]).value_or(kNone)};
     add_overload(out);
     return out;
+  }
+
+  /// Leaves out asked metrics that no variant with an answered request has a value of: the file
+  /// does not hold them. Standard ones stay.
+  static void drop_unknown(const RunRecord& run, ResultSet& set) {
+    for (std::size_t m = set.metrics.size(); m-- > standard_metrics().size();) {
+      bool answered = false;
+      bool known = false;
+      for (std::size_t v = 0; v < set.variants.size(); ++v) {
+        answered = answered || run.variants[v].summary.lifecycle.successes.count > 0;
+        for (const StageValues& stage : set.variants[v].stages)
+          known = known || !std::isnan(stage.values[m].front());
+      }
+      if (known || !answered) continue;
+      const auto at = static_cast<std::ptrdiff_t>(m);
+      set.metrics.erase(set.metrics.begin() + at);
+      for (VariantValues& variant : set.variants)
+        for (StageValues& stage : variant.stages) stage.values.erase(stage.values.begin() + at);
+    }
   }
 
   StageValues single(const StageRecord& stage) const {
@@ -85,7 +107,7 @@ class Taker {
     out.reported = stage.reported.value_or(true);
     out.overloaded = stage.overloaded.value_or(false);
     for (const MetricName& m : metrics_)
-      out.values.push_back({record_value(stage, m).value_or(kNone)});
+      out.values.push_back({stored_value(stage, m).value_or(kNone)});
     return out;
   }
 
@@ -192,7 +214,7 @@ std::optional<ResultFile> read_result_file(const std::string& path,
   ConfigLimits limits;
   limits.max_bytes = 256U << 20;
   limits.max_nodes = 50'000'000;
-  ResultFile file{.path = path, .set = {}, .interrupted = false, .resolved = {}};
+  ResultFile file{.path = path, .set = {}, .resolved = {}};
   const Ptr root = read_tree(path, limits, found);
   if (root != nullptr && !root->is_map())
     found.error(root->where(), "", "must be a map (" + got(*root) + ")", kHint);
@@ -200,6 +222,7 @@ std::optional<ResultFile> read_result_file(const std::string& path,
     const RunRecord run = read_run_record(*root, found);
     const std::vector<MetricName> metrics = metrics_with(more);
     if (!found.has_errors()) file.set = Taker(*root, metrics, found).take(run);
+    file.commit = run.commit.value_or("");
     file.interrupted = run.interrupted.value_or(false);
     for (const VariantValues& variant : file.set.variants) {
       file.resolved.emplace_back();

@@ -14,6 +14,7 @@ namespace routesim::tools {
 struct ResultFile {
   std::string path;
   ResultSet set;
+  std::string commit = {};                ///< Of the routesim that made it; empty = unknown.
   bool interrupted = false;               ///< The run was stopped: its numbers are partial.
   std::vector<ConfigNode::Ptr> resolved;  ///< Per variant: its scenario, where the file has it.
 

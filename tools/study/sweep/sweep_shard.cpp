@@ -24,7 +24,8 @@ std::optional<SweepShard> make_shard(std::int64_t index, std::int64_t count,
   if (index < 0 || index >= count) {
     const std::string shown = index < 0 ? std::to_string(index + 1)
                                         : std::to_string(static_cast<std::uint64_t>(index) + 1);
-    error = what + " names shard " + shown + " of " + std::to_string(count);
+    error = what + " names shard " + shown + " of " + std::to_string(count) +
+            (count > 0 ? "; shards count from 1 to " + std::to_string(count) : "");
     return std::nullopt;
   }
   return SweepShard{.index = static_cast<std::size_t>(index),
@@ -39,7 +40,8 @@ std::optional<SweepShard> from_option(const std::string& text, std::string& erro
   const std::optional<std::int64_t> count =
       slash == std::string::npos ? std::nullopt : whole_number(text.substr(slash + 1));
   if (!index || !count) {
-    error = "--shard must be I/N such as 1/8, or none (got " + printable(text) + ")";
+    error = "--shard must be I/N, the first of 8 being 1/8 and the last 8/8, or none (got " +
+            printable(text) + ")";
     return std::nullopt;
   }
   return make_shard(*index - 1, *count, "--shard", error);

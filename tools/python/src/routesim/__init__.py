@@ -8,7 +8,20 @@
 
 from __future__ import annotations
 
-from ._commands import call, check, compare, explain, plan, run, sweep
+from ._commands import (
+    calibrate,
+    call,
+    check,
+    compare,
+    explain,
+    plan,
+    report,
+    run,
+    sweep,
+    trace,
+    tune,
+    validate,
+)
 from ._process import (
     Diagnostic,
     InternalError,
@@ -19,11 +32,23 @@ from ._process import (
     binary,
     version,
 )
-from ._results import Checked, Comparison, Explanation, PlanResult, RunResult, SweepResult
+from ._results import (
+    Calibration,
+    Checked,
+    Comparison,
+    Explanation,
+    PlanResult,
+    RunResult,
+    SweepResult,
+    TraceStudy,
+    TuneResult,
+    Validation,
+)
 
 __version__ = version()
 
 __all__ = [
+    "Calibration",
     "Checked",
     "Comparison",
     "Diagnostic",
@@ -36,12 +61,20 @@ __all__ = [
     "RoutesimWarning",
     "RunResult",
     "SweepResult",
+    "TraceStudy",
+    "TuneResult",
+    "Validation",
     "binary",
+    "calibrate",
     "call",
     "check",
     "compare",
     "explain",
     "plan",
+    "report",
     "run",
     "sweep",
+    "trace",
+    "tune",
+    "validate",
 ]

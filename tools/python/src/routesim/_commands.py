@@ -7,16 +7,32 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from ._process import RESULTS, Answer, Document, Inputs, Interrupted, execute, flags
-from ._results import Checked, Comparison, Explanation, PlanResult, RunResult, SweepResult
+from ._results import (
+    Calibration,
+    Checked,
+    Comparison,
+    Explanation,
+    PlanResult,
+    RunResult,
+    SweepResult,
+    TraceStudy,
+    TuneResult,
+    Validation,
+)
 from .result_types import Result
 
 Folder = str | os.PathLike[str]
 Names = str | Sequence[str] | None
+
+
+#: A result of any study: an object of this package, or a file.
+AnyResult = RunResult | SweepResult | PlanResult | TuneResult | Validation | Folder
 
 
 def _shown(progress: bool | None) -> bool:
@@ -145,6 +161,132 @@ def compare(
         return execute(["compare", *paths, f"--output={format}", *options], inputs)
 
     return Comparison(answer("json"), lambda: answer("table").stdout)
+
+
+def tune(
+    document: Document,
+    *,
+    variant: str | None = None,
+    goal: Names = None,
+    budget: int | None = None,
+    fresh_seeds: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    base: Folder | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> TuneResult:
+    """Searches the best configuration of a scenario's variant, or by a tune file, and judges it on
+    seeds that the search has not seen. `goal`: "minimise ttft_ms.p90"."""
+    options.update(
+        variant=variant, goal=goal, budget=budget, fresh_seeds=fresh_seeds, set=set, seed=seed,
+        jobs=jobs,
+    )  # fmt: skip
+    return TuneResult(_simulate("tune", document, ["--output=json"], options, base, progress))
+
+
+def validate(
+    *scenarios: Document,
+    seeds: int | None = None,
+    fail_if: Names = None,
+    limits: Folder | None = None,
+    variant: Names = None,
+    set: Mapping[str, Any] | None = None,
+    jobs: int | None = None,
+    base: Folder | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Validation:
+    """Compares scenarios with the numbers published for them; without one, all that ship. `fail_if`
+    are gates on errors, "ttft.mean>8%", and `limits` is a file of them: see `Validation.passed`."""
+    options.update(
+        seeds=seeds, fail_if=fail_if, limits=limits, variant=variant, set=set, jobs=jobs
+    )
+    inputs = Inputs()
+    paths = [inputs.path(s, f"scenario {i}" if i else "scenario") for i, s in enumerate(scenarios)]
+    arguments = ["validate", *paths, "--output=json", *flags(options)]
+    return Validation(execute(arguments, inputs, base, _shown(progress), results=(0, 1)))
+
+
+def calibrate(
+    *data: Folder,
+    scenario: Document | Sequence[Document] | None = None,
+    free: Names = None,
+    model: str | None = None,
+    accelerator: str | None = None,
+    tp: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    jobs: int | None = None,
+    base: Folder | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Calibration:
+    """Fits a cost curve to files of benchmark results or step times, or to the numbers published
+    for a `scenario`, by simulating it with the coefficients `free`: "step_ms"."""
+    inputs = Inputs()
+    documents = scenario if isinstance(scenario, (list, tuple)) else [scenario]
+    paths = [
+        inputs.path(document, f"scenario {i}" if i else "scenario")
+        for i, document in enumerate(documents)
+        if document is not None
+    ]
+    options.update(
+        scenario=paths, free=free, model=model, accelerator=accelerator, tp=tp, set=set,
+        seeds=seeds, jobs=jobs,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        entry = Path(folder) / "curve.yaml"
+        files = [os.fspath(file) for file in data]
+        arguments = ["calibrate", *files, f"--out={entry}", *flags(options)]
+        answer = execute(arguments, inputs, base, _shown(progress))
+        return Calibration(answer.stdout, entry.read_text(encoding="utf-8"))
+
+
+def trace(
+    document: Document,
+    *,
+    block_size: int | None = None,
+    requests: int | None = None,
+    variant: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    base: Folder | None = None,
+    **options: Any,
+) -> TraceStudy:
+    """Tells what the requests of a trace, or of a scenario's load, share: rates, lengths, and the
+    hits that a prefix cache of each size can find."""
+    options.update(block_size=block_size, requests=requests, variant=variant, set=set)
+
+    def answer(format: str) -> Answer:
+        inputs = Inputs()
+        path = inputs.path(document, "scenario")
+        return execute(["trace", path, f"--output={format}", *flags(options)], inputs, base)
+
+    return TraceStudy(answer("json"), lambda: answer("text").stdout)
+
+
+def report(
+    *results: AnyResult,
+    path: Folder | None = None,
+    goal: Names = None,
+    export: Folder | None = None,
+) -> str:
+    """One page of results of any study, in one file that needs no other; of two runs, before and
+    after. Written to `path`, too, when there is one; `export` is a folder for what it shows as CSV,
+    JSON lines and SVG."""
+    inputs = Inputs()
+    names = [
+        os.fspath(result)
+        if isinstance(result, (str, os.PathLike))
+        else inputs.text(result.json, f"result {i}" if i else "result")
+        for i, result in enumerate(results)
+    ]
+    options = flags({"goal": goal, "export": export})
+    page = execute(["report", *names, "--output=-", *options], inputs).stdout
+    if path is not None:
+        Path(path).write_text(page, encoding="utf-8")
+    return page
 
 
 def explain(

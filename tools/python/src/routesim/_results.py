@@ -46,6 +46,11 @@ class _Page:
 
     _text: str
 
+    @property
+    def json(self) -> str:
+        """The JSON text, byte for byte what the command line writes; of a sweep JSON lines."""
+        return self._text
+
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """The page of `routesim report`, in one file that needs no other; written to `path`, too,
         when there is one."""
@@ -81,11 +86,6 @@ class RunResult(_Page):
         self._text = answer.stdout
         self.exit_code = answer.exit_code
         self.diagnostics: list[Diagnostic] = answer.diagnostics  #: the warnings
-
-    @property
-    def json(self) -> str:
-        """The JSON text, byte for byte what the command line writes."""
-        return self._text
 
     @cached_property
     def raw(self) -> Result:
@@ -261,8 +261,14 @@ class Comparison:
         return {0: True, 1: False}.get(self.exit_code)
 
     def changes(self, arrow: bool = False) -> Table:
-        """One row per pair of variants, stage ("all" = whole run) and metric."""
+        """What became better or worse: one row per pair of variants, stage ("all" = whole run) and
+        metric, times in seconds."""
         return _table(_rows.changes(self.raw), arrow)
+
+    def changed_keys(self, arrow: bool = False) -> Table:
+        """What was changed: one row per key of the scenario and of the files it names, and per
+        version, with its value in `base` and `new`. `raw["untold"]` says what cannot be told."""
+        return _table(_rows.changed_keys(self.raw), arrow)
 
     @cached_property
     def text(self) -> str:
@@ -314,3 +320,124 @@ class Checked:
     def __repr__(self) -> str:
         lines = [f"<routesim {self.raw['kind']}: {'ok' if self.ok else 'not ok'}>"]
         return "\n".join(lines + [str(found) for found in self.diagnostics])
+
+
+class TuneResult(_Page):
+    """The answer of a tuning."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._text = answer.stdout
+        self.exit_code = answer.exit_code
+        self.diagnostics: list[Diagnostic] = answer.diagnostics
+
+    @cached_property
+    def raw(self) -> Row:
+        """The JSON of `tune --output json`."""
+        return cast(Row, json.loads(self._text))
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether a candidate is better; None when the fresh seeds do not decide."""
+        return {0: True, 1: False}.get(self.exit_code)
+
+    @property
+    def verdict(self) -> str:
+        """Whether a candidate is better, and by how much."""
+        return str(self.raw["verdict"]["headline"])
+
+    @property
+    def epp(self) -> str:
+        """The EndpointPickerConfig to deploy; empty where the router has none."""
+        return str(self.raw["epp"])
+
+    @property
+    def flags(self) -> str:
+        """The flags of `vllm serve` to deploy."""
+        return str(self.raw["flags"])
+
+    def candidates(self, arrow: bool = False) -> Table:
+        """One row per configuration of the search: its knobs, and its metrics where it was run."""
+        return _table(_rows.candidates(self.raw), arrow)
+
+    def judged(self, arrow: bool = False) -> Table:
+        """On fresh seeds: one row per load and metric, the candidate beside what is published."""
+        return _table(_rows.judged(self.raw), arrow)
+
+    def _heading(self) -> str:
+        return f"tune {self.raw['tune']}: {self.verdict}"
+
+    def __repr__(self) -> str:
+        return f"<routesim {self._heading()}>"
+
+
+class Validation(_Page):
+    """Simulated numbers beside published ones."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._text = answer.stdout
+        self.exit_code = answer.exit_code
+        self.diagnostics: list[Diagnostic] = answer.diagnostics
+
+    @cached_property
+    def raw(self) -> Row:
+        """The JSON of `validate --output json`."""
+        return cast(Row, json.loads(self._text))
+
+    @property
+    def passed(self) -> bool:
+        """Whether every limit and every gate holds."""
+        return self.exit_code == 0
+
+    def cells(self, arrow: bool = False) -> Table:
+        """One row per published number, in its `unit`, with the simulated one and the error."""
+        return _table(_rows.validated_cells(self.raw), arrow)
+
+    def errors(self, arrow: bool = False) -> Table:
+        """Mean and worst errors by what step times rest on, and by quantity."""
+        return _table(cast(list[Row], self.raw["by_class"]), arrow)
+
+    def _heading(self) -> str:
+        names = ", ".join(scenario["scenario"] for scenario in self.raw["scenarios"])
+        return f"validate {names}"
+
+    def __repr__(self) -> str:
+        return f"<routesim {self._heading()}>"
+
+
+class Calibration:
+    """A fitted cost curve."""
+
+    def __init__(self, text: str, entry: str) -> None:
+        self.text = text  #: how well it fits, as the command line prints it
+        self.entry = entry  #: a catalogue file with the curve, in YAML
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the catalogue file, which `catalogue:` of a scenario names."""
+        Path(path).write_text(self.entry, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class TraceStudy:
+    """What the requests of a trace, or of a scenario's load, share."""
+
+    def __init__(self, answer: Answer, text: Callable[[], str]) -> None:
+        self.raw: Row = json.loads(answer.stdout)  #: the JSON of `trace --output json`
+        self._text = text
+
+    @cached_property
+    def text(self) -> str:
+        """What the command line prints."""
+        return self._text()
+
+    def caches(self, arrow: bool = False) -> Table:
+        """The hits that a cache of each size can find."""
+        return _table(cast(list[Row], self.raw["caches"]), arrow)
+
+    def prefixes(self, arrow: bool = False) -> Table:
+        """The prefixes that most requests share."""
+        return _table(cast(list[Row], self.raw["prefixes"]), arrow)
+
+    def __repr__(self) -> str:
+        return self.text

@@ -1,8 +1,9 @@
-"""Rows of tables, made of the program's JSON. A column is named as `expect` names the metric;
-numbers are copied, never computed."""
+"""Rows of tables, made of the program's JSON. A column is named as `expect` names the metric.
+Numbers are copied; only times in ms or us, which a metric's name may ask for, become seconds."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,24 @@ _RATES = {
     "output_tokens_per_s": "output_tokens_per_sec",
     "total_tokens_per_s": "total_tokens_per_sec",
 }
+
+
+#: The unit of a time in a metric's name, and how many are one second.
+_TIME_UNIT = re.compile(r"_(ms|us)(?=\.|$)")
+_PER_SECOND = {"ms": 1e3, "us": 1e6}
+
+
+def in_seconds(metric: str) -> tuple[str, float]:
+    """The name of the metric with its times in seconds, and what to divide its values by."""
+    found = _TIME_UNIT.search(metric)
+    if found is None:
+        return metric, 1
+    return _TIME_UNIT.sub("_s", metric, count=1), _PER_SECOND[found[1]]
+
+
+def _divided(values: Mapping[str, Any], divisor: float) -> Row:
+    """The same keys; numbers of another unit divided."""
+    return {key: v if v is None or divisor == 1 else v / divisor for key, v in values.items()}
 
 
 def verdict(raw: Result) -> list[str]:
@@ -50,6 +69,8 @@ def _requests(stage: Mapping[str, Any]) -> Row:
         row["rate"] = load["requested_rate"]
         row["concurrency"] = load.get("concurrency")
         row["requests_sent_per_s"] = load["achieved_rate"]
+    elif "requests_per_sec_sent" in stage:  # Of a whole run.
+        row["requests_sent_per_s"] = stage["requests_per_sec_sent"]
     row["requests"] = load["count"]
     row["successful_requests"] = good["count"]
     row["failed_requests"] = stage["failures"]["count"]
@@ -168,13 +189,16 @@ def replications(raw: Result) -> list[Row]:
             head = {"variant": variant["name"], "stage": stage_name}
             for metric, found in stage["metrics"].items():
                 if found:
-                    row = {**head, "overloaded": stage["overloaded"], "metric": metric}
-                    rows.append({**row, "n": len(found["values"]), **_flat_estimate(found)})
+                    name, divisor = in_seconds(metric)
+                    row = {**head, "overloaded": stage["overloaded"], "metric": name}
+                    row["n"] = len(found["values"])
+                    rows.append({**row, **_flat_estimate(found, divisor)})
     return rows
 
 
-def _flat_estimate(found: Mapping[str, Any]) -> Row:
-    return {key: found[key] for key in ("mean", "sd", "half_width", "low", "high")}
+def _flat_estimate(found: Mapping[str, Any], divisor: float) -> Row:
+    keys = ("mean", "sd", "half_width", "low", "high")
+    return _divided({key: found[key] for key in keys}, divisor)
 
 
 def differences(raw: Result) -> list[Row]:
@@ -184,14 +208,15 @@ def differences(raw: Result) -> list[Row]:
         for stage_name, stage in _with_all(pair):
             for metric, found in stage["metrics"].items():
                 percent = found["percent"] or {}
+                name, divisor = in_seconds(metric)
                 rows.append(
                     {
                         "base": pair["base"],
                         "variant": pair["variant"],
                         "paired": pair["paired"],
                         "stage": stage_name,
-                        "metric": metric,
-                        **_flat_estimate(found),
+                        "metric": name,
+                        **_flat_estimate(found, divisor),
                         "percent": percent.get("mean"),
                         "percent_low": percent.get("low"),
                         "percent_high": percent.get("high"),
@@ -226,8 +251,11 @@ def _sweep_rows(rows: list[Row], of: Callable[[Row], list[Row]]) -> list[Row]:
                 cells.update(stage=part["name"], rate=part.get("requested_rate"))
             cells["overloaded"] = part["overloaded"]
             for metric, found in part["metrics"].items():
-                cells[metric] = found and found["mean"]
-                cells[f"{metric}.half_width"] = found and found["half_width"]
+                name, divisor = in_seconds(metric)
+                keys = ("mean", "half_width")
+                values = _divided({key: found and found[key] for key in keys}, divisor)
+                cells[name] = values["mean"]
+                cells[f"{name}.half_width"] = values["half_width"]
             out.append(cells)
     return out
 
@@ -246,10 +274,23 @@ def plans(raw: Row) -> list[Row]:
         row = {key: v for key, v in plan.items() if key not in ("goals", "validation")}
         row = _flat(row)
         for goal in plan["goals"]:
-            row[goal["name"]] = goal["mean"]
-            row[f"{goal['name']}.half_width"] = goal["half_width"]
+            name, divisor = in_seconds(goal["name"])
+            values = _divided({key: goal[key] for key in ("mean", "half_width")}, divisor)
+            row[name] = values["mean"]
+            row[f"{name}.half_width"] = values["half_width"]
         rows.append(row)
     return rows
+
+
+def _estimates(found: Mapping[str, Any], divisor: float) -> Row:
+    """Estimates by side, in columns; the percentages and the verdict as they are."""
+    row: Row = {}
+    for key, value in found.items():
+        if not isinstance(value, Mapping):
+            row[key] = value
+        else:
+            row.update(_flat({key: _divided(value, 1 if key == "percent" else divisor)}))
+    return row
 
 
 def changes(raw: Row) -> list[Row]:
@@ -257,14 +298,60 @@ def changes(raw: Row) -> list[Row]:
     for pair in raw["pairs"]:
         for stage in [*pair["stages"], {"name": "all", **pair["summary"]}]:
             for metric, found in stage["metrics"].items():
+                name, divisor = in_seconds(metric)
                 rows.append(
                     {
                         "base_variant": pair["base"],
                         "new_variant": pair["new"],
                         "paired": pair["paired"],
                         "stage": stage["name"],
-                        "metric": metric,
-                        **_flat({k: v for k, v in found.items() if v is not None}),
+                        "metric": name,
+                        **_estimates({k: v for k, v in found.items() if v is not None}, divisor),
                     }
                 )
     return rows
+
+
+def changed_keys(raw: Row) -> list[Row]:
+    return [{**change, "variants": ", ".join(change["variants"])} for change in raw["changes"]]
+
+
+def candidates(raw: Row) -> list[Row]:
+    rows = []
+    for candidate in raw["candidates"]:
+        row: Row = {"id": candidate["id"], **candidate["values"]}
+        for metric, value in candidate["metrics"].items():
+            name, divisor = in_seconds(metric)
+            row.update(_divided({name: value}, divisor))
+        rows.append(row)
+    return rows
+
+
+def judged(raw: Row) -> list[Row]:
+    rows = []
+    for found in raw["judged"]:
+        name, divisor = in_seconds(found["metric"])
+        numbers = _divided({k: found[k] for k in ("published", "candidate", "omniscient")}, divisor)
+        rows.append(
+            {
+                "load": found["load"],
+                "metric": name,
+                "seeds": found["seeds"],
+                **numbers,
+                **_estimates({"difference": found["difference"] or {}}, divisor),
+                **_flat({"gain": found["gain"] or {}}),
+                "gap_closed": found["gap_closed"],
+            }
+        )
+    return rows
+
+
+def validated_cells(raw: Row) -> list[Row]:
+    return [
+        {
+            "scenario": scenario["scenario"],
+            **{key: v for key, v in cell.items() if not isinstance(v, (list, dict))},
+        }
+        for scenario in raw["scenarios"]
+        for cell in scenario["cells"]
+    ]

@@ -217,6 +217,8 @@ class Summary(TypedDict):
     preemptions: int
     #: The queue grows until the stage ends, so latencies depend on how long it lasts.
     overloaded: bool
+    #: The offered rate: requests / first to last send, /s.
+    requests_per_sec_sent: NotRequired[float]
     quantiles: Quantiles
     goodput: NotRequired[Goodput]
 
