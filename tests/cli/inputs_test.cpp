@@ -98,7 +98,9 @@ TEST_F(Inputs, ListsAreDataToo) {
   }
   const Json accelerators = Json::parse(shell("routesim list accelerators -o json").out);
   for (const Json& a : accelerators)
-    if (a["name"] == "H100-SXM") EXPECT_NEAR(a["memory_tb_per_s"].get<double>(), 3.35, 1e-12);
+    if (a["name"] == "H100-SXM") {
+      EXPECT_NEAR(a["memory_tb_per_s"].get<double>(), 3.35, 1e-12);
+    }
   EXPECT_TRUE(std::any_of(accelerators.begin(), accelerators.end(), [](const Json& a) {
     return a["fp8_tflops"].is_null();
   })) << "a GPU without FP8 has none";

@@ -69,12 +69,12 @@ bool write_text(const std::string& path, std::string_view text, Console& console
   return true;
 }
 
-bool write_outputs(const std::vector<Output>& outputs,
-                   const std::function<std::string(const std::string& format)>& render,
+bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render,
                    Console& console) {
   OutputBatch batch;
   for (const Output& output : outputs) {
-    const std::string text = render(output.format);
+    const std::string text =
+        render(output.format, output.path.empty() ? console.output_width() : kTextWidth);
     if (output.path.empty()) {
       console.print(text);
     } else {

@@ -43,9 +43,12 @@ class OutputBatch {
 /// Prints a text, or writes it where `path` is not empty. False, with a message, when it could not.
 bool write_text(const std::string& path, std::string_view text, Console& console);
 
-/// Renders and writes each: all files, or, after one could not be written, none.
-bool write_outputs(const std::vector<Output>& outputs,
-                   const std::function<std::string(const std::string& format)>& render,
+/// Makes the text of a format, of `width` columns where it has lines.
+using RenderOutput = std::function<std::string(const std::string& format, std::size_t width)>;
+
+/// Renders and writes each: all files, or, after one could not be written, none. What is printed
+/// has the width of the terminal.
+bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render,
                    Console& console);
 
 }  // namespace routesim::tools

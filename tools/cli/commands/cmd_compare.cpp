@@ -10,12 +10,12 @@ namespace routesim::tools {
 
 namespace {
 
-std::string render(const Comparison& c, const std::string& format) {
+std::string render(const Comparison& c, const std::string& format, std::size_t width) {
   ComparisonRecord record = comparison_record(c);
   if (format == "json") return comparison_json(record);
   const StudyDocument document = comparison_document(record);
   return format == "html" ? document_page(document, comparison_json(record))
-                          : draw(document, format);
+                          : draw(document, format, width);
 }
 
 ComparisonRequest read_comparison_request(Options& options) {
@@ -53,7 +53,9 @@ ExitCode run_compare(Options& options, Console& console) {
   console.complain(tidy(diagnostics));
   if (!comparison || diagnostics.has_errors()) return ExitCode::kInvalid;
 
-  const auto text = [&](const std::string& format) { return render(*comparison, format); };
+  const auto text = [&](const std::string& format, std::size_t width) {
+    return render(*comparison, format, width);
+  };
   if (!write_outputs(outputs, text, console)) return ExitCode::kInvalid;
   switch (overall(comparison->gates)) {
     case Decision::kFails:

@@ -77,10 +77,10 @@ ExitCode run_plan(Options& options, Console& console) {
       }))
     return *code;
   PlanRecord record = plan_record(space, result);
-  const auto render = [&record](const std::string& format) {
+  const auto render = [&record](const std::string& format, std::size_t width) {
     if (format == "json") return plan_json(record);
     if (format == "html") return document_page(plan_document(record), plan_json(record));
-    return draw(plan_document(record), format);
+    return draw(plan_document(record), format, width);
   };
   if (!write_outputs(settings.outputs, render, console)) return ExitCode::kInvalid;
   return result.plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;

@@ -195,10 +195,12 @@ class SweepCommand {
         ok = finish_file(output.path, journal_.finish(content), console_) && ok;
         continue;
       }
-      const std::string text = output.format == "jsonl" ? content
-                               : output.format == "html"
-                                   ? document_page(document, block_of(content))
-                                   : draw(document, output.format);
+      const std::string text =
+          output.format == "jsonl" ? content
+          : output.format == "html"
+              ? document_page(document, block_of(content))
+              : draw(document, output.format,
+                     output.path.empty() ? console_.output_width() : kTextWidth);
       ok = write_text(output.path, text, console_) && ok;
     }
     return ok ? ExitCode::kSuccess : ExitCode::kInvalid;
@@ -238,7 +240,7 @@ ExitCode run_merge(Options& options, Console& console) {
   if (!options.has("quiet") || diagnostics.has_errors()) console.complain(diagnostics);
   if (diagnostics.has_errors()) return ExitCode::kInvalid;
   const bool written = tools::write_outputs(
-      outputs, [&text](const std::string&) { return text; }, console);
+      outputs, [&text](const std::string&, std::size_t) { return text; }, console);
   return written ? ExitCode::kSuccess : ExitCode::kInvalid;
 }
 

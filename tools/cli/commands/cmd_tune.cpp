@@ -66,7 +66,7 @@ std::size_t choose_budget(const TuneSpace& space, Experiment& experiment, bool q
 
 /// Renders every output, and says to `note` what a reader of the files should know.
 std::string render(const TuneReport& report, TuneRecord& record, const std::string& format,
-                   const std::function<void(const std::string&)>& note) {
+                   std::size_t width, const std::function<void(const std::string&)>& note) {
   if (format == "json") return tune_json(record);
   if (format == "html") return document_page(tune_document(record), tune_json(record));
   if (format == "csv") return tune_csv(record);
@@ -77,7 +77,7 @@ std::string render(const TuneReport& report, TuneRecord& record, const std::stri
                                 : "-o flags is empty: the published flags stay");
     return flags;
   }
-  if (format != "epp") return draw(tune_document(record), format);
+  if (format != "epp") return draw(tune_document(record), format, width);
   if (!deploys_best(report)) note("the document of -o epp is the published one");
   if (!report.document->kept) note("the comments of the document could not be kept");
   return report.document->text;
@@ -93,7 +93,10 @@ ExitCode write_report(TuneReport report, const TuneSettings& settings, Console& 
   TuneRecord record = tune_record(report);
   const bool written = write_outputs(
       settings.outputs,
-      [&](const std::string& format) { return render(report, record, format, note); }, console);
+      [&](const std::string& format, std::size_t width) {
+        return render(report, record, format, width, note);
+      },
+      console);
   if (!written) return ExitCode::kInvalid;
   const TuneDecision decision = report.judgement.decision;
   return decision == TuneDecision::kUndecided || decision == TuneDecision::kUnmet

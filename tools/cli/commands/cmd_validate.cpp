@@ -81,7 +81,8 @@ ValidateSettings read_validate_settings(Options& options) {
 }
 
 std::string render(const std::vector<ScenarioValidation>& all, const ValidateSettings& settings,
-                   const std::vector<RowLimit>& limits, const std::string& format) {
+                   const std::vector<RowLimit>& limits, const std::string& format,
+                   std::size_t width) {
   if (settings.trust) {
     const std::vector<TrustError> errors = trust_table(all);
     return format == "csv" ? render_trust_csv(errors)
@@ -93,7 +94,7 @@ std::string render(const std::vector<ScenarioValidation>& all, const ValidateSet
   if (format == "json") return validation_json(record);
   const StudyDocument document = validation_document(record, !settings.summary);
   return format == "html" ? document_page(document, validation_json(record))
-                          : draw(document, format);
+                          : draw(document, format, width);
 }
 
 /// Says which limits do not hold. Both kinds of findings are told, whatever the exit code.
@@ -154,8 +155,8 @@ ExitCode run_validate(Options& options, Console& console) {
         results = run_validation(inputs, settings.seeds, report, experiment);
       }))
     return *code;
-  const auto text = [&](const std::string& format) {
-    return render(results, settings, limits, format);
+  const auto text = [&](const std::string& format, std::size_t width) {
+    return render(results, settings, limits, format, width);
   };
   if (!write_outputs(settings.outputs, text, console)) return ExitCode::kInvalid;
   return judge(results, settings, limits, console);
