@@ -81,6 +81,14 @@ class Cli : public ::testing::Test {
 
   /// A scenario but for its name: a load of `groups` on two servers, behind round-robin and the
   /// `second` variant.
+  /// The text with one space in place of each run of spaces and line breaks.
+  static std::string one_line(const std::string& text) {
+    std::istringstream words(text);
+    std::string out;
+    for (std::string word; words >> word;) out += (out.empty() ? "" : " ") + word;
+    return out;
+  }
+
   static std::string two_servers(
       const std::string& groups,
       const std::string& second = "{name: chance, routing: {balancer: random}}") {

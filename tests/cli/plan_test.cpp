@@ -143,8 +143,9 @@ TEST_F(Plan, HostMemoryIsPricedAndItsGainIsSaid) {
   EXPECT_GT(same["output_tokens_per_s"], 0);
   EXPECT_GT(same["request_latency_s"], 0);
   const Result text = run({"plan", plan("0, 40")});
-  EXPECT_NE(text.out.find("40 GiB of host memory per engine: without it the same fleet has"),
-            std::string::npos)
+  EXPECT_NE(
+      one_line(text.out).find("40 GiB of host memory per engine: without it the same fleet has"),
+      std::string::npos)
       << text.out;
   EXPECT_EQ(run({"plan", plan("40, 40")}).code, 2);
 }
@@ -248,12 +249,13 @@ TEST_F(Plan, TheFirstScreenSaysWhatTheAnswerRestsOn) {
   EXPECT_EQ(best["step_times"], h200 ? "roofline" : "fitted");
   EXPECT_EQ(answer["rests_on"], h200 ? "a roofline that was not fitted to this deployment"
                                      : "step times that were fitted to measurements");
-  const std::string head = result.out.substr(0, result.out.find("Fleets that meet the goals"));
+  const std::string head =
+      one_line(result.out.substr(0, result.out.find("Fleets that meet the goals")));
   EXPECT_NE(head.find("It rests on " + answer["rests_on"].get<std::string>()), std::string::npos)
       << head;
-  EXPECT_NE(
-      result.out.find("The 95 % confidence covers chance between runs, not errors of step times"),
-      std::string::npos);
+  EXPECT_NE(one_line(result.out)
+                .find("The 95 % confidence covers chance between runs, not errors of step times"),
+            std::string::npos);
   EXPECT_NE(head.find(answer["robustness"].get<std::string>()), std::string::npos) << head;
   EXPECT_NE(head.find("mean error against published numbers"), std::string::npos) << head;
   for (const auto& found : answer["plans"]) {

@@ -442,10 +442,11 @@ TEST_F(Robustness, NoNameForgesAnError) {
 TEST_F(Robustness, FailedRequestsAreExplained) {
   const Result result = run({"run", tiny(), "-q", "--set", "workload.groups.output_len=900000"});
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.out.find(
-                "note: rotation, chance: 40 of 40 requests failed: prompt and answer are longer "
+  EXPECT_NE(
+      one_line(result.out)
+          .find("note: rotation, chance: 40 of 40 requests failed: prompt and answer are longer "
                 "than engine.max_model_len"),
-            std::string::npos)
+      std::string::npos)
       << result.out;
 }
 

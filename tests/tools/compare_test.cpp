@@ -27,7 +27,7 @@ namespace routesim::tools {
 namespace {
 
 std::string drawn(const Comparison& c, const std::string& format) {
-  return draw(comparison_document(comparison_record(c)), format);
+  return draw(comparison_document(comparison_record(c)), format, 10'000);
 }
 std::string text_of(const Comparison& c) { return drawn(c, "table"); }
 std::string markdown_of(const Comparison& c) { return drawn(c, "markdown"); }
