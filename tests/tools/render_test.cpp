@@ -411,5 +411,33 @@ TEST(Csv, NoCellOfTextIsAFormula) {
   for (const char* text : {"-1.5", "-3", "a=b", "x", ""}) EXPECT_EQ(csv_field(text), text);
 }
 
+// On a terminal, columns that do not fit follow below, with the left ones again and headings whole.
+TEST(TextTable, IsAsWideAsTheTerminal) {
+  TextTable table(1);
+  table.add_row({"stage", "now", "then", "now", "then"});
+  table.add_heading(1, 2, "one");
+  table.add_heading(3, 2, "other");
+  table.add_row({"0", "1", "2", "3", "4"});
+  EXPECT_EQ(table.str(),
+            "       -- one --  -- other --\n"
+            "stage  now  then  now    then\n"
+            "0        1     2    3       4\n");
+  EXPECT_EQ(table.str(29), table.str());
+  EXPECT_EQ(table.str(28),
+            "       -- one --\n"
+            "stage  now  then\n"
+            "0        1     2\n"
+            "\n"
+            "       -- other --\n"
+            "stage  now    then\n"
+            "0        3       4\n");
+}
+
+TEST(WrappedText, BreaksAtSpacesAndNowhereElse) {
+  EXPECT_EQ(wrapped("one two three", 2, "- ", 9), "- one two\n  three");
+  EXPECT_EQ(wrapped("one 12\u00a0ms", 2, "", 6), "one\n  12 ms") << "a number keeps its unit";
+  EXPECT_EQ(wrapped("a word-that-is-too-long", 0, "", 8), "a\nword-that-is-too-long");
+}
+
 }  // namespace
 }  // namespace routesim::tools

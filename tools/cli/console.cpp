@@ -49,8 +49,8 @@ bool SystemConsole::output_is_terminal() const { return is_terminal(output_file_
 std::size_t SystemConsole::output_width() const {
   constexpr unsigned short kNarrowest = 40;
   winsize size{};
-  if (!output_is_terminal() || ::ioctl(output_file_, TIOCGWINSZ, &size) != 0) return kTextWidth;
-  return size.ws_col == 0 ? kTextWidth : std::max(size.ws_col, kNarrowest);
+  if (!output_is_terminal() || ::ioctl(output_file_, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col == 0 ? 0 : std::max(size.ws_col, kNarrowest);
 }
 
 void SystemConsole::divert_output() {

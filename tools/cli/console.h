@@ -41,8 +41,8 @@ class Console {
   virtual bool error_is_terminal() const = 0;
   /// The same of standard output.
   virtual bool output_is_terminal() const { return false; }
-  /// The columns of its terminal; without one as many as texts in files have.
-  virtual std::size_t output_width() const { return kTextWidth; }
+  /// The columns of its terminal; 0 without one.
+  virtual std::size_t output_width() const { return 0; }
 
  private:
   std::string out_;

@@ -74,7 +74,7 @@ bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& rende
   OutputBatch batch;
   for (const Output& output : outputs) {
     const std::string text =
-        render(output.format, output.path.empty() ? console.output_width() : kTextWidth);
+        render(output.format, output.path.empty() ? console.output_width() : 0);
     if (output.path.empty()) {
       console.print(text);
     } else {

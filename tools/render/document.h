@@ -120,8 +120,7 @@ struct StudyDocument {
 
 /// The formats that every document has: `table`, `markdown`, `junit` and `github`; a page needs the
 /// result's JSON too (document_page).
-std::string draw(const StudyDocument& document, std::string_view format,
-                 std::size_t width = kTextWidth);
+std::string draw(const StudyDocument& document, std::string_view format, std::size_t width = 0);
 
 /// The part of a page between its head and its foot.
 PageBody page_body_of(const StudyDocument& document);

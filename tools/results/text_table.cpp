@@ -30,6 +30,7 @@ std::string plain_spaces(const std::string& text) {
 
 std::string wrapped(const std::string& text, std::size_t indent, const std::string& first,
                     std::size_t width) {
+  const std::size_t most = width == 0 ? kTextWidth : width;
   std::string out = first;
   std::size_t column = display_width(first);
   bool begins = true;
@@ -38,7 +39,7 @@ std::string wrapped(const std::string& text, std::size_t indent, const std::stri
     const std::string word = plain_spaces(text.substr(begin, end - begin));
     begin = end + 1;
     if (word.empty()) continue;
-    if (!begins && column + 1 + display_width(word) > width && word.front() != '%') {
+    if (!begins && column + 1 + display_width(word) > most && word.front() != '%') {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (!begins) {
@@ -172,7 +173,7 @@ std::string TextTable::part(const std::vector<std::size_t>& widths, std::size_t 
 std::string TextTable::str(std::size_t width) const {
   const std::vector<std::size_t> columns = widths();
   std::string out;
-  for (const auto& [first, last] : parts(columns, width))
+  for (const auto& [first, last] : parts(columns, width == 0 ? std::string::npos : width))
     out += (out.empty() ? "" : "\n") + part(columns, first, last);
   return out;
 }

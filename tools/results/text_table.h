@@ -9,7 +9,8 @@
 
 namespace routesim::tools {
 
-/// Columns of text that no terminal shows.
+/// Columns of lines that no terminal shows. A width of 0 stands for a file: its lines have so many
+/// columns, and its tables are as wide as they are.
 inline constexpr std::size_t kTextWidth = 100;
 
 /// The text with spaces in place of no-break spaces.
@@ -18,7 +19,7 @@ std::string plain_spaces(const std::string& text);
 /// `first` and the text behind it, broken at its spaces, further lines indented; never inside a
 /// number with its unit. Words that are longer than `width` stay whole.
 std::string wrapped(const std::string& text, std::size_t indent, const std::string& first,
-                    std::size_t width = kTextWidth);
+                    std::size_t width = 0);
 
 /// Collects rows, then prints them with two spaces between columns.
 class TextTable {
@@ -31,9 +32,9 @@ class TextTable {
   void add_heading(std::size_t first_column, std::size_t span, std::string text) {
     headings_.push_back({first_column, span, std::move(text)});
   }
-  /// At most `width` columns wide, if it can be: columns that do not fit, headings whole, follow in
-  /// further tables with the same columns at their left.
-  std::string str(std::size_t width = std::string::npos) const;
+  /// At most `width` columns wide, if it can be and width is not 0: columns that do not fit,
+  /// headings whole, follow in further tables with the same columns at their left.
+  std::string str(std::size_t width = 0) const;
   /// The same as a Markdown table, whose first row is the header; without headings.
   std::string markdown() const;
   /// Whether there is no row besides the header.

@@ -199,8 +199,7 @@ class SweepCommand {
           output.format == "jsonl" ? content
           : output.format == "html"
               ? document_page(document, block_of(content))
-              : draw(document, output.format,
-                     output.path.empty() ? console_.output_width() : kTextWidth);
+              : draw(document, output.format, output.path.empty() ? console_.output_width() : 0);
       ok = write_text(output.path, text, console_) && ok;
     }
     return ok ? ExitCode::kSuccess : ExitCode::kInvalid;

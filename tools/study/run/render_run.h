@@ -10,7 +10,7 @@ namespace routesim::tools {
 
 /// A table for people: per metric, simulated beside measured for every variant, and the difference
 /// between the variants; then the summary rows, and last the verdict.
-std::string render_text(const Report& report, bool colour = false, std::size_t width = kTextWidth);
+std::string render_text(const Report& report, bool colour = false, std::size_t width = 0);
 
 /// One JSON object; its stages are inference-perf lifecycle reports.
 std::string render_json(const Report& report);

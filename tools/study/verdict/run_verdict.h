@@ -62,7 +62,7 @@ Verdict verdict_of(const PageRun& run);
 Verdict verdict_of(const Report& report);
 
 /// The verdict in lines of at most `width` columns, but for commands and names.
-std::string render_verdict(const Verdict& verdict, bool colour, std::size_t width = kTextWidth);
+std::string render_verdict(const Verdict& verdict, bool colour, std::size_t width = 0);
 
 /// The verdict as results have it, with plain spaces where a page does not break lines.
 VerdictRecord verdict_record(const Verdict& verdict);
