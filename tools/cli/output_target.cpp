@@ -71,14 +71,14 @@ bool write_text(const std::string& path, std::string_view text, Console& console
 
 bool write_outputs(const std::vector<Output>& outputs,
                    const std::function<std::string(const std::string& format)>& render,
-                   Console& console) {
+                   Console& console, bool partial) {
   OutputBatch batch;
   for (const Output& output : outputs) {
     const std::string text = render(output.format);
     if (output.path.empty()) {
       console.print(text);
     } else {
-      batch.add(output.path, text);
+      batch.add(partial ? partial_path(output.path) : output.path, text);
     }
   }
   return batch.close(console) && batch.finish(console);

@@ -43,9 +43,10 @@ class OutputBatch {
 /// Prints a text, or writes it where `path` is not empty. False, with a message, when it could not.
 bool write_text(const std::string& path, std::string_view text, Console& console);
 
-/// Renders and writes each: all files, or, after one could not be written, none.
+/// Renders and writes each: all files, or, after one could not be written, none. Files of partial
+/// results go to partial_path().
 bool write_outputs(const std::vector<Output>& outputs,
                    const std::function<std::string(const std::string& format)>& render,
-                   Console& console);
+                   Console& console, bool partial = false);
 
 }  // namespace routesim::tools

@@ -109,10 +109,14 @@ Cell goal_cell(const Goal& goal, const std::string& path) {
 // ------------------------------------------------------------------------------ verdict
 
 std::string headline(const PlanRecord& r) {
+  if (r.plans.empty() && r.partial)
+    return r.evaluated.empty() ? "No fleet was tried yet."
+                               : "No fleet that was tried so far meets the goals.";
   if (r.plans.empty()) return "No fleet in this space meets the goals.";
   const Choice& best = r.plans.front();
-  std::string text = "The cheapest fleet that meets the goals is " + name_of(best) + ", " +
-                     dollars(best.price_per_hour) + " an hour";
+  std::string text = std::string(r.partial ? "The cheapest fleet so far that meets the goals is "
+                                           : "The cheapest fleet that meets the goals is ") +
+                     name_of(best) + ", " + dollars(best.price_per_hour) + " an hour";
   if (best.price_per_million_output_tokens)
     text += " and " + dollars(*best.price_per_million_output_tokens) + " per million output tokens";
   return text + ".";
@@ -164,12 +168,16 @@ StudyVerdict verdict(const PlanRecord& r) {
   const auto say = [&out](std::string text) {
     if (!text.empty()) out.points.push_back({{std::move(text)}});
   };
+  if (r.partial)
+    say("This plan is partial: the search is in " + *r.partial +
+        ". A cheaper fleet may be left to try, and what later steps find is not known.");
   if (r.plans.empty()) {
     say(nearest_miss(r));
   } else {
     for (const Goal& goal : r.plans.front().goals)
       if (!is_built_in(goal.name)) say(goal_sentence(goal));
-    if (r.rests_on) say("It rests on " + *r.rests_on + ". " + r.robustness.value_or(""));
+    if (r.rests_on)
+      say("It rests on " + *r.rests_on + "." + (r.robustness ? " " + *r.robustness : ""));
     say(errors_sentence(r.plans.front()));
   }
   say(demand_sentence(r));
@@ -183,11 +191,12 @@ StudyVerdict verdict(const PlanRecord& r) {
 // ------------------------------------------------------------------------------ tables
 
 /// `36.00 to 54.00`: at the ends of the error band; `-` where no size holds.
-std::string band_prices(const PlanRecord::Band& band) {
+std::string band_prices(const std::optional<PlanRecord::Band>& band) {
+  if (!band) return "-";
   const auto end = [](const std::optional<PlanRecord::Fleet>& fleet) {
     return fleet ? fixed_text(fleet->price_per_hour, 2) : "-";
   };
-  return end(band.shorter) + " to " + end(band.longer);
+  return end(band->shorter) + " to " + end(band->longer);
 }
 
 Table plans_table(const PlanRecord& r, const std::string& path) {
@@ -205,7 +214,7 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
   for (std::size_t i = 0; i < r.plans.size(); ++i) {
     const Choice& plan = r.plans[i];
     const std::string here = path + "/plans/" + std::to_string(i) + "/";
-    const std::string binds = plan.binding.resource;
+    const std::string binds = plan.binding ? plan.binding->resource : "";
     table.rows.push_back(
         {{.text = fleet_text(plan.replicas)},
          {.text = plan.hardware},
@@ -226,7 +235,7 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
 
 /// The resource that a plan runs short of, just above its knee.
 std::string binding_sentence(const Choice& plan) {
-  const PlanRecord::Binding& b = plan.binding;
+  const PlanRecord::Binding& b = *plan.binding;
   if (!plan.knee_fails_at)
     return "no rate up to " + plan_number(plan.knee_requests_per_s.value_or(0)) + " req/s fails.";
   const double missed_by = b.missed_by.value_or(INFINITY);
@@ -494,7 +503,8 @@ StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
   if (!r.plans.empty()) {
     add_table("Fleets that meet the goals", plans_table(r, path));
     for (const Choice& plan : r.plans) {
-      out.blocks.push_back({Paragraph{name_of(plan) + ": " + binding_sentence(plan)}});
+      if (plan.binding)
+        out.blocks.push_back({Paragraph{name_of(plan) + ": " + binding_sentence(plan)}});
       if (plan.host_memory && plan.host_memory->same_fleet_without)
         out.blocks.push_back({Paragraph{name_of(plan) + ": " + memory_sentence(plan)}});
     }
