@@ -454,13 +454,13 @@ PlanRecord full_plan() {
 }
 
 TEST(PlanText, HasEveryNumberOfTheRecord) {
-  const std::string text = draw(plan_document(full_plan()), "table");
+  const std::string text = plain_spaces(draw(plan_document(full_plan()), "table", 10'000));
   for (const char* line :
        {"is 1 prefill + 2 decode of H100 tp2, precise, $15.50 an hour and $1.12 per million output",
-        "  TTFT p99 412\u00a0ms of at most 500\u00a0ms: 17.5\u00a0% to spare\n",
+        "  TTFT p99 412 ms of at most 500 ms: 17.5 % to spare\n",
         "TTFT mean 3.2 % (7, worst -9.5 %).\n",
-        "Planned for 15\u00a0req/s (10\u00a0req/s today, 50\u00a0% growth). Goals, each with 90 % ",
-        "  roofline       6  15.50       17.25            4  KV blocks\n",
+        "Planned for 15 req/s (10 req/s today, 50 % growth). Goals, each with 90 % ",
+        "  roofline       6  15.50       17.25            4       KV blocks\n",
         "15.50   11,315  135,780        - to 20.25        1.12\n",
         "It costs $11,315 a month and $135,780 a year. At today's rate it holds without any 4 "
         "replicas of one pool.\n",
@@ -472,8 +472,8 @@ TEST(PlanText, HasEveryNumberOfTheRecord) {
         "40 GiB of host memory per engine: without it the same fleet has ttft_ms.p99 712.5, 2900 "
         "output tokens/s instead of 3000; the goals take 5 decode at $30.75/h without it, $15.50/h "
         "with it.\n",
-        "ttft_ms.p99 < 500              412.5 ±20.50, 17.5\u00a0% to spare",
-        "1 decode of H100 tp2, precise  5.50  ttft_ms.p99 < 500   1250  missed by 150\u00a0%",
+        "ttft_ms.p99 < 500              412.5 ±20.50, 17.5 % to spare",
+        "1 decode of H100 tp2, precise  5.50  ttft_ms.p99 < 500   1250  missed by 150 %",
         "14.50            9            64  splits in the order of their price",
         "The search took 321 runs.\n", "The 90 % confidence covers chance between runs"})
     EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
@@ -484,7 +484,7 @@ TEST(PlanText, NamesTheNearestMissHoweverFar) {
   plan.plans.clear();
   plan.evaluated.front().worst->shortfall.reset();  // Without end: null in the file.
   EXPECT_NE(
-      draw(plan_document(plan), "table")
+      draw(plan_document(plan), "table", 10'000)
           .find("  Nearest: 1 decode of H100 tp2, precise at $5.50/h, with ttft_ms.p99 1250 (goal "
                 "ttft_ms.p99 < 500).\n"),
       std::string::npos);
