@@ -72,3 +72,52 @@ bare_run 69 "$source_dir/tools/run" --help
 grep -q 'stubs/cmake is CMake 3.22.1; 3.25 or newer is needed' "$scratch/err" ||
   fail "the message does not say which CMake is too old"
 [[ $(wc -l <"$scratch/err") -eq 1 ]] || fail "more than one line for an old CMake"
+
+# A first build of a clone: one line that counts, with an end; without a terminal one per tenth.
+readonly clone="$scratch/clone"
+mkdir -p "$clone"/tools/lib
+cp "$source_dir/tools/run" "$clone/tools/run"
+cp "$source_dir/tools/lib/setup.sh" "$clone/tools/lib/setup.sh"
+printf '#!/bin/sh\nprintf "ii "\n' >"$scratch/stubs/dpkg-query"
+cat >"$scratch/stubs/cmake" <<'STUB'
+#!/bin/sh
+case "$1" in
+--version) echo "cmake version 3.25.1" ;;
+--preset)
+  mkdir -p build/release
+  echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/release/CMakeCache.txt
+  touch build/release/build.ninja ;;
+--build)
+  for i in $(seq 40); do
+    echo "[$i/40] Building CXX object $i.o"
+    [ "$i" != "${FAIL_AT:-}" ] || { echo "error: no luck"; exit 1; }
+  done
+  printf '#!/bin/sh\necho simulated "$@"\n' >"$2/routesim"
+  chmod +x "$2/routesim" ;;
+esac
+STUB
+chmod +x "$scratch/stubs"/*
+bare_run 1 FAIL_AT=13 "$clone/tools/run" a.yaml
+grep -q '^error: no luck$' "$scratch/err" || fail "a build that failed does not show its log"
+grep -q 'built routesim' "$scratch/err" && fail "a build that failed says that it has built"
+[[ ! -s $scratch/out ]] || fail "something on standard output of a build that failed"
+
+bare_run 0 "$clone/tools/run" a.yaml
+[[ $(cat "$scratch/out") == "simulated run a.yaml" ]] || fail "not only routesim on standard output"
+[[ $(grep -c '^run: building routesim [0-9]*/40$' "$scratch/err") -eq 10 ]] ||
+  fail "not one line for every tenth"
+grep -q '^run: building routesim 40/40$' "$scratch/err" || fail "the progress has no end"
+grep -q '^run: built routesim in [0-9]* s$' "$scratch/err" || fail "no word of the end"
+grep -q 'Building CXX' "$scratch/err" && fail "the chatter of Ninja is shown"
+grep -q 'Building CXX object 40.o' "$clone/build/release/tools-run.log" || fail "no log"
+
+bare_run 0 "$clone/tools/run" a.yaml
+[[ ! -s $scratch/err ]] || fail "a later build speaks"
+
+rm "$clone/build/release/routesim"
+bare_run 0 script -qec "'$clone/tools/run' a.yaml" /dev/null
+tr '\r' '\n' <"$scratch/out" >"$scratch/err"
+[[ $(grep -c '^run: building routesim [0-9]*/40' "$scratch/err") -eq 40 ]] ||
+  fail "a terminal does not see each step"
+[[ $(grep -c 'run: building routesim' "$scratch/out") -eq 1 ]] || fail "more than one line"
+grep -q 'run: built routesim in [0-9]* s$' "$scratch/err" || fail "no word of the end on a terminal"

@@ -460,7 +460,12 @@ TEST(PlanText, HasEveryNumberOfTheRecord) {
         "  TTFT p99 412 ms of at most 500 ms: 17.5 % to spare\n",
         "TTFT mean 3.2 % (7, worst -9.5 %).\n",
         "Planned for 15 req/s (10 req/s today, 50 % growth). Goals, each with 90 % ",
-        "  roofline       6  15.50        - to 20.25        1.12       17.25            4  ",
+        "  roofline       6  15.50       17.25            4       KV blocks\n",
+        "15.50   11,315  135,780        - to 20.25        1.12\n",
+        "It costs $11,315 a month and $135,780 a year. At today's rate it holds without any 4 "
+        "replicas of one pool.\n",
+        "Nearest of what costs less: 1 decode of H100 tp2, precise at $5.50/h, with ttft_ms.p99 "
+        "1250 (goal ttft_ms.p99 < 500).\n",
         "KV blocks bind: at 18.50 req/s ttft_ms.p99 misses by a factor of 1.750, with twice as "
         "much "
         "by 0.625, which meets it.\n",
@@ -478,10 +483,11 @@ TEST(PlanText, NamesTheNearestMissHoweverFar) {
   PlanRecord plan = full_plan();
   plan.plans.clear();
   plan.evaluated.front().worst->shortfall.reset();  // Without end: null in the file.
-  EXPECT_NE(draw(plan_document(plan), "table")
-                .find("  Nearest: 1 decode of H100 tp2, precise, with ttft_ms.p99 1250 (goal "
-                      "ttft_ms.p99 < 500).\n"),
-            std::string::npos);
+  EXPECT_NE(
+      draw(plan_document(plan), "table", 10'000)
+          .find("  Nearest: 1 decode of H100 tp2, precise at $5.50/h, with ttft_ms.p99 1250 (goal "
+                "ttft_ms.p99 < 500).\n"),
+      std::string::npos);
 }
 
 json error_row(const std::string& policy, double mape) {

@@ -209,7 +209,9 @@ std::vector<Output> Options::outputs() {
   const OptionSpec& spec = *find("output");
   std::vector<Output> outputs;
   if (!has("output")) outputs.push_back({.format = spec.choices.front(), .path = {}});
-  for (const std::string& text : all("output")) {
+  std::vector<std::string> texts = all("output");
+  if (has("watch")) texts.push_back("html=" + get("watch"));
+  for (const std::string& text : texts) {
     const std::optional<Output> output = read_output(text, spec);
     if (!output) continue;
     const bool is_shared = std::ranges::any_of(

@@ -73,8 +73,8 @@ class Options {
   std::size_t jobs();
   /// One of the option's choices, the first when it is not given.
   std::string choice(const std::string& name);
-  /// Every `--output`; its first choice to standard output when there is none. An unknown format
-  /// and two outputs in one place are problems.
+  /// Every `--output`; its first choice to standard output when there is none. The page that
+  /// `--watch` names is one more. An unknown format and two outputs in one place are problems.
   std::vector<Output> outputs();
 
   /// Adds a usage error: one sentence.

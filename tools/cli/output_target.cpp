@@ -70,7 +70,7 @@ bool write_text(const std::string& path, std::string_view text, Console& console
 }
 
 bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render,
-                   Console& console) {
+                   Console& console, bool partial) {
   OutputBatch batch;
   for (const Output& output : outputs) {
     const std::string text =
@@ -78,7 +78,7 @@ bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& rende
     if (output.path.empty()) {
       console.print(text);
     } else {
-      batch.add(output.path, text);
+      batch.add(partial ? partial_path(output.path) : output.path, text);
     }
   }
   return batch.close(console) && batch.finish(console);

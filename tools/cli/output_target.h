@@ -47,8 +47,8 @@ bool write_text(const std::string& path, std::string_view text, Console& console
 using RenderOutput = std::function<std::string(const std::string& format, std::size_t width)>;
 
 /// Renders and writes each: all files, or, after one could not be written, none. What is printed
-/// has the width of the terminal.
+/// has the width of the terminal. Files of partial results go to partial_path().
 bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render,
-                   Console& console);
+                   Console& console, bool partial = false);
 
 }  // namespace routesim::tools

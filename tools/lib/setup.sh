@@ -179,10 +179,27 @@ build_command() {
     options=(-DROUTESIM_BUILD_TESTS=OFF -DROUTESIM_BUILD_BENCH=OFF)
   fi
   configure "${options[@]}" || return
-  # A first build takes minutes and shows its progress; later ones speak only when there is news.
-  local quiet=()
-  [[ -x $BUILD/routesim ]] && quiet=(-- --quiet)
-  cmake --build "$BUILD" --target routesim -j "$(build_jobs)" "${quiet[@]}"
+  NINJA_STATUS='[%f/%t] ' cmake --build "$BUILD" --target routesim -j "$(build_jobs)"
+}
+
+# follow_build: keeps the output of a build in its log and says how far the build is: on a terminal
+# in one line, elsewhere once for every tenth of a first build. A few steps are not worth a word.
+follow_build() {
+  local line done=0 total=0 tenth=0 begun=$SECONDS
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >&3
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] && ${BASH_REMATCH[2]} -ge 10 ]] || continue
+    done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
+    if [[ -t 2 ]]; then
+      printf '\r%s: building routesim %d/%d\033[K' "${0##*/}" "$done" "$total" >&2
+    elif [[ -n ${FIRST_BUILD:-} && $((10 * done / total)) -gt $tenth ]]; then
+      tenth=$((10 * done / total))
+      say "building routesim $done/$total"
+    fi
+  done 3>"$BUILD/tools-run.log"
+  [[ ! -t 2 || $total -eq 0 ]] || printf '\r\033[K' >&2
+  [[ $done -lt $total || $total -eq 0 || -z ${FIRST_BUILD:-} ]] ||
+    say "built routesim in $((SECONDS - begun)) s"
 }
 
 # build_routesim: from whatever this machine has to $BUILD/routesim. Nothing on standard output.
@@ -191,17 +208,16 @@ build_routesim() {
   check_cmake
   use_compiler_cache
   lock_build
-  if [[ -t 2 ]]; then
-    build_command >&2
-  else
-    # Nobody watches: keep the chatter in a file and show it only when something went wrong.
-    [[ -x $BUILD/routesim ]] || say "building; the log is build/release/tools-run.log"
-    local status=0
-    build_command >"$BUILD/tools-run.log" 2>&1 || status=$?
-    if [[ $status -ne 0 ]]; then
-      cat "$BUILD/tools-run.log" >&2
-      return "$status"
-    fi
+  local status=0 FIRST_BUILD=""
+  if [[ ! -x $BUILD/routesim ]]; then
+    FIRST_BUILD=1
+    say "building for some minutes; the log is build/release/tools-run.log"
+  fi
+  # The chatter is shown only when something went wrong.
+  build_command 2>&1 | follow_build || status=$?
+  if [[ $status -ne 0 ]]; then
+    cat "$BUILD/tools-run.log" >&2
+    return "$status"
   fi
   unlock_build
 }

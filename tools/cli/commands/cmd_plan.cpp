@@ -20,6 +20,7 @@ struct PlanSettings {
   PlanRequest request;
   std::size_t jobs = 1;
   std::vector<Output> outputs;
+  std::string watch = {};
   ProgressMode progress = ProgressMode::kAuto;
 };
 
@@ -29,6 +30,7 @@ PlanSettings read_plan_settings(Options& options) {
                       .seed = options.whole("seed", IntRange{0, 1'000'000'000})},
           .jobs = options.jobs(),
           .outputs = options.outputs(),
+          .watch = options.get("watch"),
           .progress = progress_mode(options)};
 }
 
@@ -56,6 +58,21 @@ std::vector<std::string> input_files(const PlanSpace& space) {
   return inputs;
 }
 
+/// Writes the plan, and after an interrupt what it has of it.
+bool write_plan(const PlanSpace& space, const PlanResult& result, const PlanSettings& settings,
+                Console& console) {
+  PlanRecord record = plan_record(space, result);
+  const auto render = [&record](const std::string& format, std::size_t width) {
+    if (format == "json") return plan_json(record);
+    if (format == "html") return document_page(plan_document(record), plan_json(record));
+    return draw(plan_document(record), format, width);
+  };
+  std::vector<Output> outputs = settings.outputs;
+  if (!result.is_complete() && !settings.watch.empty())  // That page says so already.
+    std::erase_if(outputs, [&](const Output& o) { return o.path == settings.watch; });
+  return write_outputs(outputs, render, console, !result.is_complete());
+}
+
 ExitCode run_plan(Options& options, Console& console) {
   const PlanSettings settings = read_plan_settings(options);
   if (!options.ok()) return refuse(options, console);
@@ -70,19 +87,25 @@ ExitCode run_plan(Options& options, Console& console) {
   const StudyRun how{.jobs = settings.jobs,
                      .progress = settings.progress,
                      .line = &plan_line,
-                     .interrupted = interrupted_with("no plan was made")};
+                     .interrupted =
+                         [&result](const ExperimentProgress&) {
+                           return result.evaluated.empty() ? ", no plan was made"
+                                                           : ", the plan is partial";
+                         },
+                     .watch = settings.watch,
+                     .so_far =
+                         [&] {
+                           PlanRecord record = plan_record(space, result);
+                           return StudyPage{plan_document(record), plan_json(record)};
+                         }};
   if (const auto code = conduct(how, console, [&](Experiment& experiment) {
         FleetEvaluator evaluator(space, experiment);
-        result = search_plan(space, evaluator);
-      }))
-    return *code;
-  PlanRecord record = plan_record(space, result);
-  const auto render = [&record](const std::string& format, std::size_t width) {
-    if (format == "json") return plan_json(record);
-    if (format == "html") return document_page(plan_document(record), plan_json(record));
-    return draw(plan_document(record), format, width);
-  };
-  if (!write_outputs(settings.outputs, render, console)) return ExitCode::kInvalid;
+        search_plan(space, evaluator, result);
+      })) {
+    const bool partial = *code == ExitCode::kInterrupted && !result.evaluated.empty();
+    return partial && !write_plan(space, result, settings, console) ? ExitCode::kInvalid : *code;
+  }
+  if (!write_plan(space, result, settings, console)) return ExitCode::kInvalid;
   return result.plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
 }
 
@@ -103,6 +126,7 @@ Command plan_command() {
                       allow_library_option(),
                       seed_option(),
                       progress_option(),
+                      watch_option(),
                       quiet_option()},
           .examples = {{"routesim plan plan.yaml",
                         "The cheapest fleet that meets every goal, and what binds it."},

@@ -29,6 +29,7 @@ struct SweepSettings {
   SweepRequest request;
   SweepShard shard = {};
   std::vector<Output> outputs;
+  std::string watch = {};
   std::string rows_path = {};  ///< The file of the rows, which can be resumed; empty = none.
   ProgressMode progress = ProgressMode::kAuto;
   bool resume = false;
@@ -59,6 +60,7 @@ SweepSettings read_sweep_settings(Options& options) {
                   .replications = options.whole("replications", IntRange{1, kMost}),
                   .jobs = options.jobs()},
       .outputs = options.outputs(),
+      .watch = options.get("watch"),
       .progress = progress_mode(options),
       .resume = options.has("resume"),
       .quiet = options.has("quiet")};
@@ -113,7 +115,9 @@ class SweepCommand {
         .jobs = settings_.request.jobs,
         .progress = settings_.progress,
         .line = &sweep_line,
-        .interrupted = [this](const ExperimentProgress& p) { return interrupted_text(p); }};
+        .interrupted = [this](const ExperimentProgress& p) { return interrupted_text(p); },
+        .watch = settings_.watch,
+        .so_far = [this] { return page_of(rows_so_far()); }};
     const RowSink sink = [this](std::size_t row, SweepRowRecord record) {
       return store(row, std::move(record));
     };
@@ -175,20 +179,39 @@ class SweepCommand {
     return text;
   }
 
-  ExitCode write_outputs() {
-    std::string content;  // The rows as JSON lines.
-    SweepRecord all;
+  /// The rows that are finished, in grid order.
+  struct Rows {
+    std::string lines;
+    SweepRecord record;  ///< The same where some output is made of values.
+  };
+
+  Rows rows_so_far() {
+    Rows rows;
     for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
       if (!settings_.shard.holds(i)) continue;
       const auto own = records_.find(i);
       const std::string* stored = journaled() ? journal_.find(plan_.rows[i].key) : nullptr;
+      if (stored == nullptr && own == records_.end()) continue;
       const std::string tail = stored != nullptr ? *stored : row_tail(own->second);
-      content += sealed_row(row_head(plan_, i), tail, settings_.shard.text());
+      rows.lines += sealed_row(row_head(plan_, i), tail, settings_.shard.text());
       if (wants_document())
-        all.sweep_rows.push_back(own != records_.end() ? std::move(own->second)
-                                                       : stored_record(plan_, i, tail));
+        rows.record.sweep_rows.push_back(own != records_.end() ? own->second
+                                                               : stored_record(plan_, i, tail));
     }
-    const StudyDocument document = sweep_document(all, plan_.config.question);
+    return rows;
+  }
+
+  StudyPage page_of(const Rows& rows) const {
+    StudyPage page{sweep_document(rows.record, plan_.config.question), block_of(rows.lines)};
+    if (page.document.title.empty()) page.document.title = plan_.config.name;
+    return page;
+  }
+
+  ExitCode write_outputs() {
+    const Rows rows = rows_so_far();
+    const std::string& content = rows.lines;
+    const StudyPage page = page_of(rows);
+    const StudyDocument& document = page.document;
     bool ok = true;
     for (const Output& output : settings_.outputs) {
       if (output.format == "jsonl" && !output.path.empty()) {
@@ -196,10 +219,10 @@ class SweepCommand {
         continue;
       }
       const std::string text =
-          output.format == "jsonl" ? content
-          : output.format == "html"
-              ? document_page(document, block_of(content))
-              : draw(document, output.format, output.path.empty() ? console_.output_width() : 0);
+          output.format == "jsonl"  ? content
+          : output.format == "html" ? document_page(document, page.json)
+                                    : draw(document, output.format,
+                                           output.path.empty() ? console_.output_width() : 0);
       ok = write_text(output.path, text, console_) && ok;
     }
     return ok ? ExitCode::kSuccess : ExitCode::kInvalid;
@@ -297,6 +320,7 @@ Command sweep_command() {
                       seed_option(),
                       {"replications", "N", "Runs per row, with consecutive seeds."},
                       progress_option(),
+                      watch_option(),
                       quiet_option()},
           .examples = {{"routesim sweep sweep.yaml", "Every cell of a grid, as a table."},
                        {"routesim sweep sweep.yaml -o jsonl=rows.jsonl --resume",

@@ -20,6 +20,7 @@ struct TuneSettings {
   TuneRequest request;
   std::size_t jobs = 1;
   std::vector<Output> outputs;
+  std::string watch = {};
   ProgressMode progress = ProgressMode::kAuto;
   bool quiet = false;
 };
@@ -34,6 +35,7 @@ TuneSettings read_tune_settings(Options& options) {
                       .fresh_seeds = options.whole("fresh-seeds", IntRange{2, 1000})},
           .jobs = options.jobs(),
           .outputs = options.outputs(),
+          .watch = options.get("watch"),
           .progress = progress_mode(options),
           .quiet = options.has("quiet")};
 }
@@ -104,6 +106,18 @@ ExitCode write_report(TuneReport report, const TuneSettings& settings, Console& 
              : ExitCode::kSuccess;
 }
 
+/// The race as it stands.
+StudyPage race_page(const TuneSpace& space, const TuneSearchResult& search) {
+  if (search.candidates.empty()) {
+    StudyDocument nothing;
+    nothing.title = space.config.name;
+    return {nothing, "{}"};
+  }
+  const TuneJudgement nothing;
+  TuneRecord record = tune_record({space, search, nothing});
+  return {tune_document(record), tune_json(record)};
+}
+
 ExitCode run_tune(Options& options, Console& console) {
   const TuneSettings settings = read_tune_settings(options);
   if (!options.ok()) return refuse(options, console);
@@ -122,10 +136,12 @@ ExitCode run_tune(Options& options, Console& console) {
   const StudyRun how{.jobs = settings.jobs,
                      .progress = settings.progress,
                      .line = &tune_line,
-                     .interrupted = interrupted_with("nothing was judged")};
+                     .interrupted = interrupted_with("nothing was judged"),
+                     .watch = settings.watch,
+                     .so_far = [&] { return race_page(space, search); }};
   if (const auto code = conduct(how, console, [&](Experiment& experiment) {
         const std::size_t budget = choose_budget(space, experiment, settings.quiet, console);
-        search = search_tune(space, budget, experiment);
+        search_tune(space, budget, experiment, search);
         judgement = judge_tune(space, search, experiment);
       }))
     return *code;
@@ -160,6 +176,7 @@ Command tune_command() {
                   allow_library_option(),
                   seed_option("Seed of the first run and of the search."),
                   progress_option(),
+                  watch_option(),
                   quiet_option()},
       .examples = {{"routesim tune question.yaml --variant prefix-aware",
                     "The weights and flags with the lowest TTFT p90."},

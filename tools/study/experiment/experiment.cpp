@@ -32,6 +32,12 @@ void check_setup(const sim::RunPlan& plan, Diagnostics& found) {
   const sim::Simulation set_up(plan, {.seed = plan.scenario.seed, .observers = {}}, found);
 }
 
+void Experiment::tell(const std::function<void()>& collect) {
+  if (!progress_.awaited.exchange(false)) return;
+  if (collect) collect();
+  progress_.look();
+}
+
 void Experiment::throw_if_stopped() const {
   if (stopped() || diagnostics_.has_errors()) throw Stopped{};
 }

@@ -27,6 +27,8 @@ struct ExperimentProgress {
   std::atomic<std::size_t> candidates{0};  ///< Candidates tried so far, or still in a race.
   std::atomic<double> cost_done{0};        ///< Requests of finished runs ...
   std::atomic<double> cost{0};             ///< ... and of all of them.
+  std::atomic<bool> awaited{false};  ///< Somebody waits for what the study has found so far ...
+  std::function<void()> look = {};   ///< ... and reads it in this call.
 };
 
 /// Thrown out of an experiment that was stopped, or where a run had errors.
@@ -69,6 +71,10 @@ class Experiment {
   /// A run that `observer` may end by the stop of `own`. A stop of the experiment ends it, too.
   void probe(const sim::RunPlan& plan, std::uint64_t seed, sim::Observer& observer,
              sim::Progress& own, Diagnostics& found);
+
+  /// Lets a watcher read what the study has found so far, on this thread. For moments when that is
+  /// whole; costs nothing while nobody waits. `collect` is called before, to make it whole.
+  void tell(const std::function<void()>& collect = nullptr);
 
   bool stopped() const { return progress_.run.stop; }
   /// Throws Stopped after a stop or an error.

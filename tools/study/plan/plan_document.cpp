@@ -22,6 +22,15 @@ using Evaluated = PlanRecord::Evaluated;
 using Family = PlanRecord::Family;
 using Goal = PlanRecord::Goal;
 
+constexpr double kHoursOfYear = 8760, kHoursOfMonth = kHoursOfYear / 12;
+
+/// `$131,400`, for sums that no cent is counted in.
+std::string sum_text(double v) {
+  std::string text = fixed_text(v, 0);
+  for (std::size_t at = text.size(); at > 3; text.insert(at, ",")) at -= 3;
+  return "$" + text;
+}
+
 std::string dollars(double v) { return "$" + fixed_text(v, 2); }
 
 /// `H100 tp2, precise`.
@@ -109,30 +118,52 @@ Cell goal_cell(const Goal& goal, const std::string& path) {
 // ------------------------------------------------------------------------------ verdict
 
 std::string headline(const PlanRecord& r) {
+  if (r.plans.empty() && r.partial)
+    return r.evaluated.empty() ? "No fleet was tried yet."
+                               : "No fleet that was tried so far meets the goals.";
   if (r.plans.empty()) return "No fleet in this space meets the goals.";
   const Choice& best = r.plans.front();
-  std::string text = "The cheapest fleet that meets the goals is " + name_of(best) + ", " +
-                     dollars(best.price_per_hour) + " an hour";
+  std::string text = std::string(r.partial ? "The cheapest fleet so far that meets the goals is "
+                                           : "The cheapest fleet that meets the goals is ") +
+                     name_of(best) + ", " + dollars(best.price_per_hour) + " an hour";
   if (best.price_per_million_output_tokens)
     text += " and " + dollars(*best.price_per_million_output_tokens) + " per million output tokens";
   return text + ".";
 }
 
-/// The nearest of all misses, and of which goal.
+/// The nearest of all misses, and of which goal; with a plan, of the fleets that cost less.
 std::string nearest_miss(const PlanRecord& r) {
   // A shortfall without end is null in the file.
   const auto shortfall = [](const Evaluated& e) {
     const double v = e.worst->shortfall.value_or(INFINITY);
     return std::isnan(v) ? INFINITY : v;
   };
+  const double most = r.plans.empty() ? INFINITY : r.plans.front().price_per_hour;
   const Evaluated* nearest = nullptr;
   for (const Evaluated& e : r.evaluated)
-    if (e.worst && (nearest == nullptr || shortfall(e) < shortfall(*nearest))) nearest = &e;
+    if (e.worst && (r.plans.empty() || e.price_per_hour.value_or(INFINITY) < most) &&
+        (nearest == nullptr || shortfall(e) < shortfall(*nearest)))
+      nearest = &e;
   if (nearest == nullptr) return {};
-  return fmt::format("Nearest: {} of {}, with {} {} (goal {}).", fleet_text(nearest->replicas),
-                     family_text(*nearest), nearest->worst->name,
-                     nearest->worst->mean ? plan_number(*nearest->worst->mean) : "-",
-                     nearest->worst->goal);
+  return fmt::format(
+      "{}: {} of {}{}, with {} {} (goal {}).",
+      r.plans.empty() ? "Nearest" : "Nearest of what costs less", fleet_text(nearest->replicas),
+      family_text(*nearest),
+      nearest->price_per_hour ? " at " + dollars(*nearest->price_per_hour) + "/h" : "",
+      nearest->worst->name, nearest->worst->mean ? plan_number(*nearest->worst->mean) : "-",
+      nearest->worst->goal);
+}
+
+/// What the fleet costs for longer, and what of it may be gone.
+std::string cost_sentence(const Choice& best) {
+  std::string text = "It costs " + sum_text(best.price_per_hour * kHoursOfMonth) + " a month and " +
+                     sum_text(best.price_per_hour * kHoursOfYear) + " a year.";
+  if (!best.spare_replicas_today) return text;
+  const std::int64_t spare = *best.spare_replicas_today;
+  if (spare == 0) return text + " At today's rate it needs every replica.";
+  text += " At today's rate it holds without any " +
+          (spare == 1 ? "one replica" : std::to_string(spare) + " replicas");
+  return text + (best.replicas.items.size() > 1 ? " of one pool." : ".");
 }
 
 std::string errors_sentence(const Choice& best) {
@@ -164,12 +195,18 @@ StudyVerdict verdict(const PlanRecord& r) {
   const auto say = [&out](std::string text) {
     if (!text.empty()) out.points.push_back({{std::move(text)}});
   };
+  if (r.partial)
+    say("This plan is partial: the search is in " + *r.partial +
+        ". A cheaper fleet may be left to try, and what later steps find is not known.");
   if (r.plans.empty()) {
     say(nearest_miss(r));
   } else {
+    if (r.rests_on)
+      say("It rests on " + *r.rests_on + "." + (r.robustness ? " " + *r.robustness : ""));
+    say(cost_sentence(r.plans.front()));
+    say(nearest_miss(r));
     for (const Goal& goal : r.plans.front().goals)
       if (!is_built_in(goal.name)) say(goal_sentence(goal));
-    if (r.rests_on) say("It rests on " + *r.rests_on + ". " + r.robustness.value_or(""));
     say(errors_sentence(r.plans.front()));
   }
   say(demand_sentence(r));
@@ -183,11 +220,12 @@ StudyVerdict verdict(const PlanRecord& r) {
 // ------------------------------------------------------------------------------ tables
 
 /// `36.00 to 54.00`: at the ends of the error band; `-` where no size holds.
-std::string band_prices(const PlanRecord::Band& band) {
+std::string band_prices(const std::optional<PlanRecord::Band>& band) {
+  if (!band) return "-";
   const auto end = [](const std::optional<PlanRecord::Fleet>& fleet) {
     return fleet ? fixed_text(fleet->price_per_hour, 2) : "-";
   };
-  return end(band.shorter) + " to " + end(band.longer);
+  return end(band->shorter) + " to " + end(band->longer);
 }
 
 Table plans_table(const PlanRecord& r, const std::string& path) {
@@ -197,15 +235,13 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
                           {"step times", true},
                           {"GPUs"},
                           {"$/h"},
-                          {"$/h within error"},
-                          {"$/M tokens"},
                           {"knee req/s"},
                           {"spare today"},
                           {"short of first"}}};
   for (std::size_t i = 0; i < r.plans.size(); ++i) {
     const Choice& plan = r.plans[i];
     const std::string here = path + "/plans/" + std::to_string(i) + "/";
-    const std::string binds = plan.binding.resource;
+    const std::string binds = plan.binding ? plan.binding->resource : "";
     table.rows.push_back(
         {{.text = fleet_text(plan.replicas)},
          {.text = plan.hardware},
@@ -213,8 +249,6 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
          {.text = std::string(enum_name(plan.step_times))},
          count(plan.gpus, here + "gpus"),
          price(plan.price_per_hour, here + "price_per_hour"),
-         {.text = band_prices(plan.step_time_band)},
-         price(plan.price_per_million_output_tokens, here + "price_per_million_output_tokens"),
          number(plan.knee_requests_per_s, Unit::kRequestsPerSecond, here + "knee_requests_per_s",
                 (plan.knee_fails_at ? "" : "over ") +
                     plan_number(plan.knee_requests_per_s.value_or(0))),
@@ -224,9 +258,28 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
   return table;
 }
 
+/// What each fleet costs, in every measure that a budget is made in.
+Table costs_table(const PlanRecord& r, const std::string& path) {
+  Table table{
+      .columns = {
+          {"fleet", true}, {"$/h"}, {"$/month"}, {"$/year"}, {"$/h within error"}, {"$/M tokens"}}};
+  for (std::size_t i = 0; i < r.plans.size(); ++i) {
+    const Choice& plan = r.plans[i];
+    const std::string here = path + "/plans/" + std::to_string(i) + "/";
+    table.rows.push_back(
+        {{.text = name_of(plan)},
+         price(plan.price_per_hour, here + "price_per_hour"),
+         {.text = sum_text(plan.price_per_hour * kHoursOfMonth).substr(1)},
+         {.text = sum_text(plan.price_per_hour * kHoursOfYear).substr(1)},
+         {.text = band_prices(plan.step_time_band)},
+         price(plan.price_per_million_output_tokens, here + "price_per_million_output_tokens")});
+  }
+  return table;
+}
+
 /// The resource that a plan runs short of, just above its knee.
 std::string binding_sentence(const Choice& plan) {
-  const PlanRecord::Binding& b = plan.binding;
+  const PlanRecord::Binding& b = *plan.binding;
   if (!plan.knee_fails_at)
     return "no rate up to " + plan_number(plan.knee_requests_per_s.value_or(0)) + " req/s fails.";
   const double missed_by = b.missed_by.value_or(INFINITY);
@@ -494,10 +547,12 @@ StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
   if (!r.plans.empty()) {
     add_table("Fleets that meet the goals", plans_table(r, path));
     for (const Choice& plan : r.plans) {
-      out.blocks.push_back({Paragraph{name_of(plan) + ": " + binding_sentence(plan)}});
+      if (plan.binding)
+        out.blocks.push_back({Paragraph{name_of(plan) + ": " + binding_sentence(plan)}});
       if (plan.host_memory && plan.host_memory->same_fleet_without)
         out.blocks.push_back({Paragraph{name_of(plan) + ": " + memory_sentence(plan)}});
     }
+    add_table("What they cost", costs_table(r, path));
     add_table("Each goal, and what is to spare", goals_table(r, path));
   }
   Charts charts{{front_chart(r, "ttft.p90", &Evaluated::ttft_p90_s),

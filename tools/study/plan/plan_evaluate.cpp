@@ -187,6 +187,21 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
   }
 }
 
+std::vector<FleetEvaluation> FleetEvaluator::at_planned_rate() const {
+  std::vector<FleetEvaluation> out;
+  for (const auto& [probe, evaluation] : evaluations_) {
+    if (probe.rate != space_.planned_rate() || probe.step_factor != 1) continue;
+    FleetEvaluation ended = evaluation;
+    const auto open =
+        std::ranges::find_if(ended.runs, [](const FleetRun& run) { return run.values.empty(); });
+    if (open == ended.runs.begin()) continue;
+    ended.runs.erase(open, ended.runs.end());
+    judge_goals(space_, ended);
+    out.push_back(std::move(ended));
+  }
+  return out;
+}
+
 std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans, double rate) {
   std::vector<FleetRun> runs(plans.size());
   experiment_.each(plans.size(), [&](std::size_t i, Diagnostics& found) {

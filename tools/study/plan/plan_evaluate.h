@@ -50,8 +50,8 @@ struct FleetEvaluation {
   FleetProbe probe = {};
   std::shared_ptr<const sim::RunPlan> plan = {};
   std::optional<SteadyProbe> steady = {};  ///< Nothing of a load that has no rate to hold.
-  std::vector<FleetRun> runs = {};     ///< By replication: seed, seed + 1, ...
-  std::vector<GoalState> states = {};  ///< By goal.
+  std::vector<FleetRun> runs = {};         ///< By replication: seed, seed + 1, ...
+  std::vector<GoalState> states = {};      ///< By goal.
   GoalVerdict verdict = GoalVerdict::kOpen;
 
   bool holds() const { return verdict == GoalVerdict::kMeets; }
@@ -82,8 +82,9 @@ class FleetEvaluator {
   /// Stopped, as run_once().
   void evaluate(std::span<const FleetProbe> probes);
   const FleetEvaluation& at(const FleetProbe& probe) const { return evaluations_.at(probe); }
-  /// Everything evaluated so far.
-  const std::map<FleetProbe, FleetEvaluation>& all() const { return evaluations_; }
+  /// Every fleet that was run at the planned rate with the step times as they are, by family and
+  /// size. After a stop with those of its runs that came to their end.
+  std::vector<FleetEvaluation> at_planned_rate() const;
 
   /// One run of a changed plan with the first seed, under a load of `rate`: what if? Not
   /// remembered. In parallel.
@@ -91,6 +92,8 @@ class FleetEvaluator {
 
   std::size_t runs() const { return experiment_.progress().runs; }
 
+  /// Experiment::tell().
+  void tell(const std::function<void()>& collect) { experiment_.tell(collect); }
   /// Tells the display which step of the search has begun, and how many of its questions are open.
   void begin_step(std::size_t step) {
     experiment_.progress().step = step;

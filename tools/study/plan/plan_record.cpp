@@ -145,6 +145,7 @@ void describe(Describer& d, PlanRecord& r) {
   field(d, {"version", "The version that made it."}, r.version);
   text_unless_empty(d, {"commit", "Of that version."}, r.commit);
   field(d, {"met", "Some fleet meets every goal."}, r.met);
+  field(d, {"partial", "The step in which the search was stopped. Absent: it was not."}, r.partial);
   field(d, {"rests_on", "The basis of the first answer, as a clause."}, r.rests_on);
   field(d, {"robustness", "Errors that it survives, and errors that flip it."}, r.robustness);
   field(d, {"scenario", "Path of the scenario, as written."}, r.scenario);
@@ -222,23 +223,34 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
       .price_per_hour = plan.price_per_hour,
       .step_times = plan.trust,
       .validation = validation_of(plan.trust),
-      .step_time_band = {.fraction = plan.band.fraction,
-                         .longer = fleet_of(space, family, plan.band.longer),
-                         .shorter = fleet_of(space, family, plan.band.shorter)},
-      .kv_capacity = {.band = kCapacityBand,
-                      .holds_with_fewer = plan.holds_with_fewer_blocks,
-                      .holds_with_more = plan.holds_with_more_blocks},
+      .step_time_band = {},
+      .kv_capacity = {},
       .price_per_million_output_tokens = plan.price_per_million_tokens,
       .output_tokens_per_s = plan.evaluation.mean_of(&FleetRun::output_tokens_per_s),
-      .knee_requests_per_s = plan.knee,
-      .knee_fails_at = plan.knee_fails,
-      .spare_replicas_today = plan.spares_today,
-      .binding = {.resource = plan.binding.what,
-                  .goal = plan.binding.goal,
-                  .missed_by = plan.binding.missed_by,
-                  .missed_by_with_double = plan.binding.with_double},
+      .knee_requests_per_s = {},
+      .knee_fails_at = {},
+      .spare_replicas_today = {},
+      .binding = {},
       .goals = goals_of(space, plan.evaluation),
       .host_memory = {}};
+  if (result.steps > 1)
+    out.kv_capacity = {.band = kCapacityBand,
+                       .holds_with_fewer = plan.holds_with_fewer_blocks,
+                       .holds_with_more = plan.holds_with_more_blocks};
+  if (result.steps > 2)
+    out.step_time_band = {.fraction = plan.band.fraction,
+                          .longer = fleet_of(space, family, plan.band.longer),
+                          .shorter = fleet_of(space, family, plan.band.shorter)};
+  if (result.steps > 3) {
+    out.knee_requests_per_s = plan.knee;
+    out.knee_fails_at = plan.knee_fails;
+  }
+  if (result.steps > 4)
+    out.binding = {.resource = plan.binding.what,
+                   .goal = plan.binding.goal,
+                   .missed_by = plan.binding.missed_by,
+                   .missed_by_with_double = plan.binding.with_double};
+  if (result.is_complete()) out.spare_replicas_today = plan.spares_today;
   if (family.host_gib) out.host_memory = memory_of(space, family, plan, result);
   return out;
 }
@@ -311,7 +323,7 @@ std::string priced(const PlanRecord::Fleet& fleet) {
 
 /// The fleets that a plan would need at the ends of its error band.
 std::string band_text(const PlanRecord::Choice& plan) {
-  const PlanRecord::Band& band = plan.step_time_band;
+  const PlanRecord::Band& band = *plan.step_time_band;
   const std::string percent = number_text(std::round(100 * band.fraction)) + " %";
   const auto is_plan = [&plan](const std::optional<PlanRecord::Fleet>& fleet) {
     return fleet && fleet->replicas.items == plan.replicas.items;
@@ -328,11 +340,11 @@ std::string band_text(const PlanRecord::Choice& plan) {
 
 /// Which other plans may be cheaper than the first when both err within their bands.
 std::string flip_text(const std::vector<PlanRecord::Choice>& plans) {
-  const std::optional<PlanRecord::Fleet>& longest = plans.front().step_time_band.longer;
+  const std::optional<PlanRecord::Fleet>& longest = plans.front().step_time_band->longer;
   const double most = longest ? longest->price_per_hour : std::numeric_limits<double>::infinity();
   std::vector<std::string> rivals;
   for (std::size_t i = 1; i < plans.size(); ++i) {
-    const std::optional<PlanRecord::Fleet>& shorter = plans[i].step_time_band.shorter;
+    const std::optional<PlanRecord::Fleet>& shorter = plans[i].step_time_band->shorter;
     if (!shorter || shorter->price_per_hour >= most) continue;
     rivals.push_back(priced(*shorter) + " of " + printable(plans[i].hardware) +
                      (plans[i].policy.empty() ? "" : ", " + printable(plans[i].policy)));
@@ -398,6 +410,9 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
                .planned_rate = space.planned_rate(),
                .confidence = config.confidence,
                .runs = static_cast<std::int64_t>(result.runs)};
+  if (!result.is_complete())
+    r.partial = fmt::format("step {} of {}, {}", result.steps + 1, kPlanSteps.size(),
+                            kPlanSteps[result.steps]);
   for (const PlanPrice& price : config.prices)
     r.prices.push_back({price.accelerator, price.per_hour});
   if (config.host_memory) r.host_memory_per_gib_hour = config.host_memory->per_gib_hour;
@@ -409,8 +424,9 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
   if (!r.met) return r;
   const PlanRecord::Choice& best = r.plans.front();
   r.rests_on = trust_clause(best.step_times);
+  if (result.steps < 3) return r;
   r.robustness = too_short_text(result.plans.front().evaluation) + band_text(best) + " " +
-                 flip_text(r.plans) + " " + capacity_text(best.kv_capacity);
+                 flip_text(r.plans) + " " + capacity_text(*best.kv_capacity);
   return r;
 }
 

@@ -60,12 +60,13 @@ struct PlanRecord {
     double price_per_hour = 0;
     models::Trust step_times = models::Trust::kFitted;
     std::vector<TrustRecord::Validation> validation;
-    Band step_time_band;
-    Capacity kv_capacity;
+    /// From here on absent where a plan is partial and its search did not come so far.
+    std::optional<Band> step_time_band;
+    std::optional<Capacity> kv_capacity;
     Number price_per_million_output_tokens, output_tokens_per_s, knee_requests_per_s;
     Number knee_fails_at;
     std::optional<std::int64_t> spare_replicas_today;
-    Binding binding;
+    std::optional<Binding> binding;
     std::vector<Goal> goals;
     std::optional<Memory> host_memory;
   };
@@ -103,6 +104,8 @@ struct PlanRecord {
 
   std::string plan, question, version, commit;
   bool met = false;
+  /// `step 2 of 6, fleets to buy`: where a search that has no end yet, or none at all, stands.
+  std::optional<std::string> partial = {};
   std::optional<std::string> rests_on = {}, robustness = {};  ///< Of the first of `plans`.
   std::string scenario;
   std::vector<Price> prices = {};

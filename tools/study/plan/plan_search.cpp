@@ -86,34 +86,81 @@ class SizeSearch {
 
 class PlanSearch {
  public:
-  PlanSearch(const PlanSpace& space, FleetEvaluator& evaluator)
-      : space_(space), evaluator_(evaluator) {}
+  PlanSearch(const PlanSpace& space, FleetEvaluator& evaluator, PlanResult& found)
+      : space_(space), evaluator_(evaluator), found_(found) {}
 
-  PlanResult run() {
+  void run() {
     find_sizes();
-    rank();
-    evaluator_.begin_step(1);
+    rank(result_);
+    begin_step(1);
     evaluate_bought();
     for (FoundPlan& plan : result_.plans) {
       plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - kCapacityBand);
       plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + kCapacityBand);
     }
-    evaluator_.begin_step(2);
+    begin_step(2);
     find_bands();
-    evaluator_.begin_step(3);
+    begin_step(3);
     find_knees();
-    evaluator_.begin_step(4);
+    begin_step(4);
     find_bindings();
-    evaluator_.begin_step(5);
+    begin_step(5);
     for (FoundPlan& plan : result_.plans) find_spares(plan);
-    for (const auto& [probe, evaluation] : evaluator_.all())
-      if (probe.rate == space_.planned_rate() && probe.step_factor == 1)
-        result_.evaluated.push_back(evaluation);
-    result_.runs = evaluator_.runs();
-    return std::move(result_);
+    result_.steps = kPlanSteps.size();
+    keep();
+  }
+
+  /// Leaves what is known in `found_`.
+  void keep() {
+    found_ = result_;
+    found_.evaluated = evaluator_.at_planned_rate();
+    found_.runs = evaluator_.runs();
+    if (found_.steps < 2) keep_smallest();
   }
 
  private:
+  void begin_step(std::size_t step) {
+    result_.steps = step;
+    evaluator_.begin_step(step);
+    evaluator_.tell([this] { keep(); });
+  }
+
+  /// Before the fleets to buy are known: the cheapest of each family that holds so far.
+  void keep_smallest() {
+    found_.plans.clear();
+    found_.families.assign(space_.families.size(), {});
+    for (std::size_t f = 0; f < space_.families.size(); ++f)
+      found_.families[f] = SizeSearch(space_, f).outcome();
+    for (const FleetEvaluation& e : found_.evaluated) {
+      FamilyOutcome& family = found_.families[e.probe.family];
+      ++family.sizes_tried;
+      const auto price = [&](const FleetSize& n) {
+        return space_.families[e.probe.family].price(n);
+      };
+      if (bought(e) != nullptr && (!family.size || price(e.probe.size) < price(*family.size)))
+        family.size = e.probe.size;
+      if (!e.holds() && (!family.near_miss || e.shortfall() < family.near_miss->shortfall()))
+        family.near_miss = e;
+    }
+    for (FamilyOutcome& family : found_.families)
+      if (family.size) family.near_miss.reset();
+    rank(found_);
+    for (FoundPlan& plan : found_.plans)
+      for (const FleetEvaluation& e : found_.evaluated)
+        if (e.probe.family == plan.family && e.probe.size == plan.size) take(plan, e);
+  }
+
+  /// The evaluation of the fleet with its spares where both hold; otherwise null.
+  const FleetEvaluation* bought(const FleetEvaluation& needed) const {
+    FleetSize size = needed.probe.size;
+    for (std::int64_t& n : size) n += space_.config.spares;
+    for (const FleetEvaluation& e : found_.evaluated)
+      if (e.probe.family == needed.probe.family && e.probe.size == size && e.holds() &&
+          needed.holds())
+        return &e;
+    return nullptr;
+  }
+
   /// A family whose least size is wanted, with steps so many times as long.
   struct SizeQuestion {
     std::size_t family = 0;
@@ -139,6 +186,7 @@ class PlanSearch {
       if (with_spares) add_spares(probes);
       for (std::size_t p = 0; p < probes.size(); ++p)
         tell(searches[asked[p]], evaluator_.at(probes[p]));
+      evaluator_.tell([this] { keep(); });
     }
   }
 
@@ -184,7 +232,6 @@ class PlanSearch {
   void find_bands() {
     std::vector<SizeQuestion> questions;
     for (FoundPlan& plan : result_.plans) {
-      plan.trust = plan.evaluation.trust();
       plan.band.fraction = step_time_band(plan.trust);
       questions.push_back({plan.family, 1 + plan.band.fraction});
       questions.push_back({plan.family, 1 - plan.band.fraction});
@@ -215,19 +262,27 @@ class PlanSearch {
     evaluator_.evaluate(bought);
   }
 
-  void rank() {
-    for (std::size_t f = 0; f < result_.families.size(); ++f) {
-      const FamilyOutcome& outcome = result_.families[f];
+  void rank(PlanResult& result) const {
+    for (std::size_t f = 0; f < result.families.size(); ++f) {
+      const FamilyOutcome& outcome = result.families[f];
       if (!outcome.size) continue;
       FoundPlan plan{.family = f, .size = *outcome.size, .needed = *outcome.size};
       for (std::int64_t& n : plan.size) n += space_.config.spares;
       plan.price_per_hour = space_.families[f].price(plan.size);
-      result_.plans.push_back(std::move(plan));
+      result.plans.push_back(std::move(plan));
     }
     std::stable_sort(
-        result_.plans.begin(), result_.plans.end(),
+        result.plans.begin(), result.plans.end(),
         [](const FoundPlan& a, const FoundPlan& b) { return a.price_per_hour < b.price_per_hour; });
-    if (result_.plans.size() > kMostPlans) result_.plans.resize(kMostPlans);
+    if (result.plans.size() > kMostPlans) result.plans.resize(kMostPlans);
+  }
+
+  static void take(FoundPlan& plan, const FleetEvaluation& evaluation) {
+    plan.evaluation = evaluation;
+    plan.trust = evaluation.trust();
+    const double tokens_per_hour = 3600 * evaluation.mean_of(&FleetRun::output_tokens_per_s);
+    if (tokens_per_hour > 0)
+      plan.price_per_million_tokens = plan.price_per_hour / tokens_per_hour * 1e6;
   }
 
   void evaluate_bought() {
@@ -242,10 +297,7 @@ class PlanSearch {
     for (std::size_t i = 0; i < result_.plans.size(); ++i) {
       FoundPlan& plan = result_.plans[i];
       if (space_.families[plan.family].without) plan.without = evaluator_.at(*bare++);
-      plan.evaluation = evaluator_.at(probes[i]);
-      const double tokens_per_hour = 3600 * plan.evaluation.mean_of(&FleetRun::output_tokens_per_s);
-      if (tokens_per_hour > 0)
-        plan.price_per_million_tokens = plan.price_per_hour / tokens_per_hour * 1e6;
+      take(plan, evaluator_.at(probes[i]));
     }
   }
 
@@ -351,13 +403,20 @@ class PlanSearch {
 
   const PlanSpace& space_;
   FleetEvaluator& evaluator_;
+  PlanResult& found_;  ///< For the caller.
   PlanResult result_;
 };
 
 }  // namespace
 
-PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator) {
-  return PlanSearch(space, evaluator).run();
+void search_plan(const PlanSpace& space, FleetEvaluator& evaluator, PlanResult& result) {
+  PlanSearch search(space, evaluator, result);
+  try {
+    search.run();
+  } catch (const Stopped&) {
+    search.keep();
+    throw;
+  }
 }
 
 }  // namespace routesim::tools

@@ -68,12 +68,13 @@ struct FamilyOutcome {
 };
 
 struct PlanResult {
-  std::vector<FamilyOutcome> families;  ///< By family.
-  std::vector<FoundPlan> plans;         ///< The cheapest first; at most four.
-  /// Every fleet that was run at the planned rate with the step times as they are, by family and
-  /// size.
-  std::vector<FleetEvaluation> evaluated;
+  std::vector<FamilyOutcome> families;     ///< By family.
+  std::vector<FoundPlan> plans;            ///< The cheapest first; at most four.
+  std::vector<FleetEvaluation> evaluated;  ///< FleetEvaluator::at_planned_rate().
   std::size_t runs = 0;
+  std::size_t steps = 0;  ///< Of kPlanSteps that came to their end; the rest of a plan is unknown.
+
+  bool is_complete() const { return steps == kPlanSteps.size(); }
 };
 
 /// Rates are searched to this precision.
@@ -81,8 +82,9 @@ inline constexpr double kKneeTolerance = 0.03;
 /// The best and the next-best three.
 inline constexpr std::size_t kMostPlans = 4;
 
-/// Searches; throws PlanStopped when the evaluator does.
-PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator);
+/// Searches; throws Stopped when the evaluator does. `result` then has what was found so far, and
+/// also whenever the experiment tells.
+void search_plan(const PlanSpace& space, FleetEvaluator& evaluator, PlanResult& result);
 
 }  // namespace routesim::tools
 

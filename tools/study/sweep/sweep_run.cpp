@@ -83,10 +83,9 @@ class SweepRunner {
     const std::lock_guard lock(sink_mutex_);
     if (experiment_.stopped()) return;
     const std::string error = sink_(active.row, std::move(record));
-    if (error.empty())
-      ++experiment_.progress().answered;
-    else
-      found.error({}, "", error);
+    if (!error.empty()) return found.error({}, "", error);
+    ++experiment_.progress().answered;
+    experiment_.tell();
   }
 
   const SweepPlan& plan_;

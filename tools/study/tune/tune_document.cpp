@@ -373,14 +373,16 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
     add(knobs_table(r, path));
   }
   add(Heading{"The search"});
-  Charts charts{{race_chart(r)}};
+  Charts charts;
+  if (!r.race.empty()) charts.charts.emplace_back(race_chart(r));
   if (std::optional<Scatter> front = front_chart(r)) charts.charts.emplace_back(std::move(*front));
   add(std::move(charts), For::kPages);
   if (!r.front.empty()) add(front_table(r, path));
   add(race_table(r), For::kPlain);
   if (!r.candidates.empty())
     add(Fold{"All " + std::to_string(r.candidates.size()) + " candidates",
-             {{candidates_table(r, path)}}},
+             {{candidates_table(r, path)}},
+             r.fresh_seeds.empty()},
         For::kPages);
   add_deployment(r, out.blocks);
   return out;

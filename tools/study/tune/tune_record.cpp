@@ -1,9 +1,11 @@
 #include "tools/study/tune/tune_record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -332,6 +334,40 @@ void add_judgement(const TuneReport& report, TuneRecord& r) {
   r.how = how_text(report);
 }
 
+/// The candidates as they were made; before the judgement the published one, those in the race, the
+/// better first, and the others.
+std::vector<std::size_t> order_of(const TuneReport& report) {
+  std::vector<std::size_t> order(report.search.candidates.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!report.judgement.loads.empty()) return order;
+  const std::vector<std::size_t>& race = report.search.finalists;
+  std::ranges::stable_sort(order, {}, [&race](std::size_t i) {
+    return i == 0 ? -1 : std::ranges::find(race, i) - race.begin();
+  });
+  return order;
+}
+
+/// The race without a judgement.
+void add_standing(const TuneReport& report, TuneRecord& r) {
+  const TuneSearchResult& search = report.search;
+  r.how =
+      fmt::format("{} of {} runs of the search were made, and nothing is judged on fresh seeds.",
+                  search.runs, search.budget);
+  if (search.best == 0) {
+    r.verdict.headline = "No candidate is ahead of your file in the race.";
+    return;
+  }
+  std::vector<std::string> changes;
+  const TuneCandidate& best = search.candidates[search.best];
+  for (const std::size_t k : report.space.changed(best.choice)) {
+    const Knob& knob = report.space.knobs[k];
+    changes.push_back(knob.name + " = " + knob.values[best.choice[k]].text);
+  }
+  r.verdict.headline =
+      fmt::format("Candidate {} is the best of {} in the race, not judged yet: {}.", search.best,
+                  search.finalists.size(), fmt::join(changes, ", "));
+}
+
 }  // namespace
 
 std::string TuneRecord::judged_name() const {
@@ -365,9 +401,11 @@ TuneRecord tune_record(const TuneReport& report) {
                       .candidates = static_cast<std::int64_t>(round.candidates),
                       .left = static_cast<std::int64_t>(round.left)});
   }
-  for (std::size_t i = 0; i < search.candidates.size(); ++i)
-    r.candidates.push_back(candidate_of(report, i));
-  add_judgement(report, r);
+  for (const std::size_t i : order_of(report)) r.candidates.push_back(candidate_of(report, i));
+  if (report.judgement.loads.empty())
+    add_standing(report, r);
+  else
+    add_judgement(report, r);
   return r;
 }
 

@@ -107,6 +107,7 @@ struct TuneRecord {
 
 void describe(Describer& d, TuneRecord& r);
 
+/// Before the judgement the record is of the race as it stands, the best candidates first.
 TuneRecord tune_record(const TuneReport& report);
 
 /// Reads the JSON of `routesim tune`, strictly.

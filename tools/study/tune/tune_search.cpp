@@ -35,16 +35,17 @@ sim::RunPlan published_plan(const TuneSpace& space, Experiment& experiment) {
 
 class Search {
  public:
-  Search(const TuneSpace& space, Experiment& experiment)
+  Search(const TuneSpace& space, Experiment& experiment, TuneSearchResult& result)
       : space_(space),
         experiment_(experiment),
+        result_(result),
         block_(static_cast<std::size_t>(space.config.block)),
         seed_(mix64(space.seed, kSearchSalt)) {
     result_.conditions = space.conditions;
     result_.guards = space.guards;
   }
 
-  TuneSearchResult run(std::size_t budget) {
+  void run(std::size_t budget) {
     result_.budget = budget;
     const auto for_races =
         static_cast<std::size_t>(static_cast<double>(budget) * (1 - kSimplifyShare));
@@ -63,6 +64,7 @@ class Search {
     limit_ = budget;
     choose_best();
     simplify();
+    result_.finalists.clear();
     if (result_.best != 0) result_.finalists = {result_.best};
     for (const std::size_t i : order_)
       if (i != result_.best) result_.finalists.push_back(i);
@@ -70,7 +72,6 @@ class Search {
     std::vector<std::size_t>& front = result_.front;
     if (!front.empty() && std::ranges::find(front, result_.best) == front.end())
       front.insert(front.begin(), result_.best);
-    return std::move(result_);
   }
 
  private:
@@ -226,6 +227,9 @@ class Search {
                                   .seeds = (round + 1) * block_,
                                   .candidates = before,
                                   .left = alive_.size()});
+      choose_best();
+      result_.finalists = order_;
+      experiment_.tell();
     }
   }
 
@@ -306,7 +310,7 @@ class Search {
   void choose_best() {
     order_ = ranked();
     std::erase(order_, std::size_t{0});
-    if (!order_.empty()) result_.best = order_.front();
+    result_.best = order_.empty() ? 0 : order_.front();
     result_.front = front();
   }
 
@@ -366,9 +370,9 @@ class Search {
 
   const TuneSpace& space_;
   Experiment& experiment_;
-  std::size_t block_;   ///< Seeds of one round.
-  std::uint64_t seed_;  ///< Of the draws of the search.
-  TuneSearchResult result_;
+  TuneSearchResult& result_;
+  std::size_t block_;                    ///< Seeds of one round.
+  std::uint64_t seed_;                   ///< Of the draws of the search.
   std::map<Choice, std::size_t> index_;  ///< Of the candidates.
   std::vector<std::size_t> alive_;       ///< In the race, the published one included.
   std::vector<std::size_t> order_;       ///< The others at the end of the race, the best first.
@@ -464,8 +468,9 @@ std::size_t budget_of(const TuneSpace& space, Experiment& experiment) {
   return std::max(static_cast<std::size_t>(runs), least_budget(space));
 }
 
-TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, Experiment& experiment) {
-  return Search(space, experiment).run(budget);
+void search_tune(const TuneSpace& space, std::size_t budget, Experiment& experiment,
+                 TuneSearchResult& result) {
+  Search(space, experiment, result).run(budget);
 }
 
 }  // namespace routesim::tools

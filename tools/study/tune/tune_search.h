@@ -84,7 +84,9 @@ std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condit
 bool is_ratio_metric(const MetricName& metric);
 
 /// Searches; throws Stopped when a run had errors, or the published configuration has no value
-/// of a goal. Deterministic in (space, seed, budget).
-TuneSearchResult search_tune(const TuneSpace& space, std::size_t budget, Experiment& experiment);
+/// of a goal. `result` then has the race as it stood, and also whenever the experiment tells.
+/// Deterministic in (space, seed, budget).
+void search_tune(const TuneSpace& space, std::size_t budget, Experiment& experiment,
+                 TuneSearchResult& result);
 
 }  // namespace routesim::tools
