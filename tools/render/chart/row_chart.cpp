@@ -62,7 +62,7 @@ class RowDrawing {
     for (const double tick : ticks_) {
       out_ += svg_line(x(tick), kTop - 4, x(tick), bottom, tick == 0 ? "axis" : "grid");
       const std::string text = human(tick, chart_.unit, false);
-      const double half = kLetter / 2 * static_cast<double>(display_width(text));
+      const double half = 0.62 * kLetter * static_cast<double>(display_width(text));
       out_ +=
           svg_text(std::clamp(x(tick), half, kDrawingWidth - half), bottom + 16, "middle", text);
     }
@@ -125,6 +125,7 @@ std::string draw(const BarChart& chart) {
   if (chart.bars.empty()) return {};
   RowChart rows{.title = chart.title,
                 .subtitle = chart.subtitle,
+                .x_title = std::string(axis_unit(chart.unit)),
                 .columns = "name\tvalue",
                 .unit = chart.unit};
   for (const BarChart::Bar& bar : chart.bars) {
