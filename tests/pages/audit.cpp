@@ -42,6 +42,20 @@ for (const e of document.body.querySelectorAll('*')) {
   if (roomy && e.matches('.scroll') && e.scrollWidth > e.clientWidth + 1)
     say(e, 'has to be scrolled at ' + innerWidth + ' px');
 }
+/* Failed expectations may stand above the picture, and nothing else. */
+const first = document.querySelector('figure');
+if (first && !document.querySelector('.failed')) {
+  const b = first.getBoundingClientRect();
+  if (b.top + scrollY + b.height / 2 > 900)
+    wrong.push('the first picture begins at ' + Math.round(b.top + scrollY) + ' px');
+}
+for (const e of document.querySelectorAll('.charts')) {
+  const next = e.nextElementSibling, before = e.previousElementSibling;
+  for (const [up, down] of [[before, e], [e, next]])
+    if (up && down && e.checkVisibility() && e.childElementCount &&
+        down.getBoundingClientRect().top - up.getBoundingClientRect().bottom < 8)
+      say(e, 'touches what stands before or behind it');
+}
 /* Every piece of text with the box in which it can be seen. */
 const pieces = [];
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

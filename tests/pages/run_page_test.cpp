@@ -174,7 +174,7 @@ TEST_F(RunPage, ShowsValuesUnderThePointerInEveryFigure) {
 TEST_F(RunPage, TipsNameEverySeriesWithTheNumberOfTheData) {
   open_pair();
   // The second point of the first curve: 20 requests/s.
-  eval("window.p = document.querySelector('#figure-1 .series').querySelectorAll('.mark')[1], 0");
+  eval("window.p = document.querySelector('#figure-2 .series').querySelectorAll('.mark')[1], 0");
   eval("p.scrollIntoView({block: 'center'}), 0");
   browser().settle();
   const Json at = eval("(b => [b.x + b.width / 2, b.y + b.height / 2])(p.getBoundingClientRect())");
@@ -194,16 +194,16 @@ TEST_F(RunPage, WarmUpStaysOutOfCurvesAndOverloadFadesThem) {
   const Json data = Json::parse(slurp(file("pair.json")));
   ASSERT_EQ(data["variants"][0]["stages"][0]["reported"], false);
   ASSERT_EQ(data["variants"][0]["stages"][3]["overloaded"], true);
-  EXPECT_EQ(eval("document.querySelector('#figure-1 .series').dataset.points.split(';')"
+  EXPECT_EQ(eval("document.querySelector('#figure-2 .series').dataset.points.split(';')"
                  ".map(p => p.split(' ')[0] + (p.endsWith('!') ? '!' : ''))"),
             Json({"5", "20", "300!"}));
-  EXPECT_EQ(eval("document.querySelectorAll('#figure-1 .series[data-name=with-round-robin] "
+  EXPECT_EQ(eval("document.querySelectorAll('#figure-2 .series[data-name=with-round-robin] "
                  ".mark.past').length"),
             1);
-  EXPECT_LT(eval("+getComputedStyle(document.querySelector('#figure-1 .series "
+  EXPECT_LT(eval("+getComputedStyle(document.querySelector('#figure-2 .series "
                  ".line.past')).strokeOpacity"),
             1);
-  EXPECT_NE(eval("document.querySelector('#figure-1 .legend').textContent")
+  EXPECT_NE(eval("document.querySelector('#figure-2 .legend').textContent")
                 .get<std::string>()
                 .find("faded: overloaded"),
             std::string::npos);
@@ -221,36 +221,36 @@ TEST_F(RunPage, LegendsHideASeriesInEveryFigure) {
       "getComputedStyle(g).display !== 'none').length";
   const int before = eval(shown);
   EXPECT_GT(before, 4);
-  browser().click("#figure-1 .legend li:nth-child(2) button");
+  browser().click("#figure-2 .legend li:nth-child(2) button");
   EXPECT_EQ(eval(shown), 0);
-  EXPECT_EQ(eval("document.querySelector('#figure-2 .legend li:nth-child(2) button')"
+  EXPECT_EQ(eval("document.querySelector('#figure-3 .legend li:nth-child(2) button')"
                  ".getAttribute('aria-pressed')"),
             "false");
-  browser().click("#figure-2 .legend li:nth-child(2) button");
+  browser().click("#figure-3 .legend li:nth-child(2) button");
   EXPECT_EQ(eval(shown), before);
   expect_quiet();
 }
 
 TEST_F(RunPage, ZoomsByDragByButtonAndByKeyAndResets) {
   open_pair();
-  const std::string path = "document.querySelector('#figure-1 .series .line').getAttribute('d')";
-  const std::string ticks = "document.querySelector('#figure-1 .ticks').textContent";
+  const std::string path = "document.querySelector('#figure-2 .series .line').getAttribute('d')";
+  const std::string ticks = "document.querySelector('#figure-2 .ticks').textContent";
   const Json whole = eval(path), first_ticks = eval(ticks);
-  browser().middle("#figure-1 > svg");
+  browser().middle("#figure-2 > svg");
   const Json box = eval(
       "(b => [b.x, b.y, b.width, b.height])"
-      "(document.querySelector('#figure-1 > svg').getBoundingClientRect())");
+      "(document.querySelector('#figure-2 > svg').getBoundingClientRect())");
   const double x = box[0], y = box[1], w = box[2], h = box[3];
   browser().drag(x + w * 0.2, y + h / 2, x + w * 0.4, y + h / 2);
   EXPECT_NE(eval(path), whole) << "drag";
   EXPECT_NE(eval(ticks), first_ticks);
-  const std::string reset = "#figure-1 .tools button:nth-child(3)";
+  const std::string reset = "#figure-2 .tools button:nth-child(3)";
   browser().click(reset);
   EXPECT_EQ(eval(path), whole) << "reset";
   EXPECT_EQ(eval(ticks), first_ticks);
-  browser().click("#figure-1 .tools button:nth-child(1)");
+  browser().click("#figure-2 .tools button:nth-child(1)");
   EXPECT_NE(eval(path), whole) << "button";
-  eval("document.querySelector('#figure-1 > svg').focus(), 0");
+  eval("document.querySelector('#figure-2 > svg').focus(), 0");
   browser().key("0");
   EXPECT_EQ(eval(path), whole) << "key";
   browser().key("+");
@@ -269,7 +269,7 @@ TEST_F(RunPage, KeysReachEverythingAndReadTheNumbers) {
   for (int i = 0; i < controls + 20; ++i) browser().key("Tab");
   EXPECT_EQ(eval("want.filter(e => !reached.has(e)).map(e => e.outerHTML.slice(0, 120))"),
             Json::array());
-  eval("document.querySelector('#figure-1 > svg').focus(), 0");
+  eval("document.querySelector('#figure-2 > svg').focus(), 0");
   browser().settle();
   browser().key("ArrowRight");
   EXPECT_NE(tip().find("requests/s asked for: 5"), std::string::npos) << tip();
@@ -281,15 +281,15 @@ TEST_F(RunPage, KeysReachEverythingAndReadTheNumbers) {
 
 TEST_F(RunPage, EnlargesAFigureAndPutsItBack) {
   open_pair();
-  const std::string width = "document.querySelector('#figure-3').getBoundingClientRect().width";
+  const std::string width = "document.querySelector('#figure-4').getBoundingClientRect().width";
   const double before = eval(width);
-  browser().click("#figure-3 .tools button:nth-child(4)");
+  browser().click("#figure-4 .tools button:nth-child(4)");
   EXPECT_GT(eval(width), 1.5 * before);
   browser().key("Escape");
   browser().settle();
   EXPECT_EQ(eval("document.querySelectorAll('dialog').length"), 0);
   EXPECT_NEAR(eval(width), before, 1);
-  EXPECT_EQ(eval("document.querySelector('#figure-2').nextElementSibling.id"), "figure-3");
+  EXPECT_EQ(eval("document.querySelector('#figure-3').nextElementSibling.id"), "figure-4");
   expect_quiet();
 }
 
@@ -326,7 +326,7 @@ TEST_F(RunPage, DownloadsTheNumbersOfTheDataBlock) {
     }
   EXPECT_GT(numbers, 20);
   // A curve, as CSV.
-  std::istringstream csv(downloaded(browser(), "#figure-1 .tools button:nth-last-child(2)"));
+  std::istringstream csv(downloaded(browser(), "#figure-2 .tools button:nth-last-child(2)"));
   std::string line;
   std::getline(csv, line);
   EXPECT_EQ(line, "series,requests/s asked for,\"output, tokens/s\",low,high,overloaded\r");

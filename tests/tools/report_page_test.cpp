@@ -257,6 +257,70 @@ TEST(ReportPage, ReplicationsGiveMeansIntervalsAndJudgements) {
   EXPECT_NE(verdict_of(run).headline.find("fast wins"), std::string::npos);
 }
 
+TEST(ReportPage, ReplicationsSpeakOfAllSeeds) {
+  Diagnostics diagnostics;
+  const std::string page =
+      render_page(read_results({{"r.json", replicated({2999, 3001}, {999, 1001})}}, diagnostics));
+  EXPECT_NE(page.find(" · seeds 7 to 8</div>"), std::string::npos);
+  EXPECT_NE(page.find("All reported stages together of one run of the 2, seed 7"),
+            std::string::npos)
+      << "what only one run has";
+}
+
+/// The part of a page that is the picture of its verdict.
+std::string picture_of(const std::string& page) {
+  const std::size_t at = page.find("<figure");
+  return at < page.find("</section>") ? page.substr(at, page.find("</figure>") - at) : "";
+}
+
+TEST(ReportPage, TheRateThatEachSustainsIsItsFirstPicture) {
+  Report r = report();
+  EXPECT_NE(picture_of(render_html(r)).find("Output peaks at"), std::string::npos);
+  r.variants[0].capacity = {.rate = 5, .low = 4, .high = 6, .limit = "KV blocks"};
+  r.variants[1].capacity = {.rate = 20, .low = 20, .high = 21, .limit = "decode step"};
+  const std::string page = render_html(r), picture = picture_of(page);
+  EXPECT_NE(picture.find("The most load without a queue that grows: 5\u00a0req/s with slow, "
+                         "20\u00a0req/s with fast"),
+            std::string::npos)
+      << picture;
+  // The bar of 20 reaches four times as far as that of 5, whose interval is a fifth of it wide.
+  const std::regex bar("width=\"([0-9.]+)\" height=\"14\""),
+      whisker("class=\"interval\" x1=\"([0-9.]+)\" y1=\"[0-9.]+\" x2=\"([0-9.]+)\"");
+  std::vector<double> bars;
+  for (std::sregex_iterator it(picture.begin(), picture.end(), bar), end; it != end; ++it)
+    bars.push_back(std::stod((*it)[1]));
+  ASSERT_EQ(bars.size(), 2U);
+  EXPECT_NEAR(bars[1], 4 * bars[0], 0.5);
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(picture, found, whisker));
+  EXPECT_NEAR(std::stod(found[2]) - std::stod(found[1]), bars[0] * 2 / 5, 0.5);
+  // Curves from 2 to 8 req/s mark 5, but cannot mark 20.
+  const std::size_t curves = page.find("class=\"plot\"");
+  const std::string plot = page.substr(curves, page.find("</svg>", curves) - curves);
+  EXPECT_NE(plot.find("slow sustains 5\u00a0req/s"), std::string::npos);
+  EXPECT_EQ(plot.find("fast sustains"), std::string::npos);
+}
+
+TEST(ReportPage, AScanOfRatesIsOneCurveOverAllOfThem) {
+  Report r = report();
+  r.variants.clear();
+  for (const double factor : {1.0, 3.0}) {
+    VariantReport v = report_variant("only @ " + std::to_string(factor), factor);
+    v.scan_of = "only";
+    for (sim::StageResult& s : v.result.stages) s.info.requested_rate *= factor;
+    r.variants.push_back(std::move(v));
+  }
+  const std::string picture = picture_of(render_html(r));
+  EXPECT_NE(picture.find("data-name=\"only\" data-points=\"2 "), std::string::npos) << picture;
+  const std::size_t at = picture.find("data-points=\"") + 13;
+  const std::string points = picture.substr(at, picture.find('"', at) - at);
+  std::vector<double> rates;
+  std::istringstream words(points);
+  for (std::string point; std::getline(words, point, ';');) rates.push_back(std::stod(point));
+  EXPECT_EQ(rates, (std::vector<double>{2, 6, 8, 24}));
+  EXPECT_EQ(picture.find("only @"), std::string::npos);
+}
+
 TEST(ReportPage, WhatCannotBeToldApartHasNoWinner) {
   Diagnostics diagnostics;
   const PageData data =
@@ -485,6 +549,53 @@ TEST(ReportPage, ColoursStandOutInBothThemes) {
     for (std::size_t s = 0; s < kColours; ++s)
       EXPECT_GE(contrast(colour("s" + std::to_string(s)), colour("card")), 3) << "series " << s;
   }
+}
+
+TEST(SvgChart, MapsStandOutFromADarkPageAndInGrey) {
+  const std::string style(page_style());
+  const std::size_t at = style.find("--card:", style.find("prefers-color-scheme:dark")) + 7;
+  const std::string card = style.substr(at, style.find(';', at) - at);
+  HeatMap map{.title = "t", .rows = {"r"}};
+  for (int c = 0; c < 16; ++c) map.columns.push_back(std::to_string(c));
+  map.cells = {{}};
+  for (int c = 0; c < 16; ++c) map.cells[0].emplace_back(c);
+  const std::string svg = draw(map);
+  const std::regex cell("class=\"cell\"[^>]* fill=\"rgb\\(([0-9]+),([0-9]+),([0-9]+)\\)\"");
+  double last = 0;
+  int cells = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), cell), end; it != end; ++it, ++cells) {
+    std::string hex = "#";
+    for (std::size_t i = 1; i <= 3; ++i) {
+      const int v = std::stoi((*it)[i]);
+      hex += "0123456789abcdef"[v / 16];
+      hex += "0123456789abcdef"[v % 16];
+    }
+    EXPECT_GE(contrast(hex, card), 2) << hex;
+    EXPECT_GT(luminance(hex), last) << hex;
+    last = luminance(hex);
+  }
+  EXPECT_EQ(cells, 16);
+}
+
+TEST(SvgChart, FirstPointsStayOffTheLabelsAndServersAreWhole) {
+  LineChart chart{.title = "t"};
+  chart.x = {.title = "rate"};
+  chart.y = {.title = "servers", .unit = Unit::kCount, .from_zero = true};
+  chart.series = {{.name = "s", .points = {{.x = 4, .y = 2}, {.x = 12, .y = 3}}}};
+  const std::string svg = draw(chart);
+  // Labels of the second axis end 6 left of it; a diamond is 5.5 wide on each side.
+  const std::regex label("<text x=\"([0-9.]+)\" y=\"[0-9.]+\" text-anchor=\"end\">([0-9.]+)<");
+  std::vector<std::string> labels;
+  double right = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), label), end; it != end; ++it) {
+    right = std::stod((*it)[1]);
+    labels.push_back((*it)[2]);
+  }
+  EXPECT_EQ(labels, (std::vector<std::string>{"0", "1", "2", "3"}));
+  std::smatch mark;
+  ASSERT_TRUE(
+      std::regex_search(svg, mark, std::regex("class=\"mark\" transform=\"translate\\(([0-9.]+)")));
+  EXPECT_GT(std::stod(mark[1]) - 5.5, right + 6);
 }
 
 TEST(SvgChart, EightSeriesDifferWithoutColour) {

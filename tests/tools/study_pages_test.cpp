@@ -62,6 +62,9 @@ void expect_cells_are_data(const std::string& page, int least) {
   EXPECT_GE(cells, least);
 }
 
+/// Whether a figure stands in the verdict, which is what a reader sees first.
+bool has_picture(const std::string& page) { return page.find("<figure") < page.find("</section>"); }
+
 json estimate(double mean, double half) {
   return {{"mean", mean}, {"low", mean - half}, {"high", mean + half}};
 }
@@ -151,6 +154,24 @@ TEST(ComparisonPage, SaysWhatChangedAndIsItsData) {
   EXPECT_EQ(json::parse(*data_block(page)), json::parse(text));
   EXPECT_EQ(render_page(read(page)), page);
   EXPECT_LT(page.find("class=\"big\""), page.find("What changed"));
+  EXPECT_TRUE(has_picture(page));
+  EXPECT_NE(page.find("v0: of 1 measure, 0 better and 1 worse in new"), std::string::npos);
+}
+
+TEST(ComparisonPage, SaysNothingOfItsAuthorsDisk) {
+  json result = comparison({pair_of("v0", "worse")});
+  const auto shown = [&result](const char* base, const char* changed) {
+    result["base"]["file"] = base;
+    result["new"]["file"] = changed;
+    const std::string page = page_of_text(result.dump());
+    return page.substr(0, page.find("<script type"));
+  };
+  const std::string own = shown("/home/me/a.json", "/home/me/b.json");
+  EXPECT_EQ(own.find("/home"), std::string::npos);
+  EXPECT_NE(own.find("base: a.json · new: b.json"), std::string::npos);
+  const std::string same = shown("/home/me/old/r.json", "/home/me/new/r.json");
+  EXPECT_EQ(same.find("/home"), std::string::npos);
+  EXPECT_NE(same.find("base: old/r.json · new: new/r.json"), std::string::npos);
 }
 
 /// A sweep of rate x servers whose p90 is 100 rate / servers ms, give or take 10; the cell of two
@@ -210,6 +231,9 @@ TEST(SweepPage, FindsTheSmallestFleetForEachRate) {
   EXPECT_EQ(headline_of(page),
             "At rate 10 the goals hold with 4 servers behind a; behind b they fail even with 4 "
             "servers.");
+  EXPECT_TRUE(has_picture(page));
+  EXPECT_NE(page.find("At rate 10 a needs 4 servers and b needs more than 4 servers"),
+            std::string::npos);
   EXPECT_NE(page.find("<tr><td>10</td><td>4 servers</td><td class=\"bad\">none up to 4</td></tr>"),
             std::string::npos);
   EXPECT_EQ(count(page, "class=\"goal-cell\""), 12U) << "one per row of the sweep";
@@ -222,7 +246,15 @@ TEST(SweepPage, DrawsTheLineBetweenMetAndMissed) {
   // Of a: (5,2), (5,4) and (10,4) are met; between them and the rest run three edges of cells. Of b
   // none is met.
   EXPECT_EQ(count(page, "class=\"goal-line\""), 3U);
-  EXPECT_EQ(count(page, "class=\"crossed\""), 4U) << "two lines in one cell of each variant";
+  EXPECT_EQ(count(page, "class=\"crossed\""), 0U) << "the number stays free, an × is beside it";
+  EXPECT_EQ(count(page, ">×\u00a0"), 2U) << "in one cell of each variant";
+  // 100 rate / servers ms: 5 over 4, and 5 over 2 or 10 over 4.
+  EXPECT_NE(
+      page.find(
+          "a: TTFT p90, goal &lt; 300\u00a0ms: 125\u00a0ms to 250\u00a0ms where the goals hold"),
+      std::string::npos);
+  EXPECT_NE(page.find("b: TTFT p90, goal &lt; 300\u00a0ms: the goals hold nowhere"),
+            std::string::npos);
 }
 
 TEST(SweepText, HasEveryRowWithItsInterval) {
@@ -344,9 +376,9 @@ TEST(Front, HasWhatNothingBeatsInBoth) {
 
 json fleet(int replicas, double price, double ttft, const std::string& verdict) {
   json f = {
-      {"hardware", "H100"},      {"policy", "precise"},     {"replicas", {{"vllm", replicas}}},
-      {"price_per_hour", price}, {"verdict", verdict},      {"runs", 3},
-      {"ttft_s.p90", ttft},      {"tpot_s.p90", ttft / 100}};
+      {"hardware", "H100"},      {"policy", "precise"},      {"replicas", {{"vllm", replicas}}},
+      {"price_per_hour", price}, {"verdict", verdict},       {"runs", 3},
+      {"ttft_s.p90", ttft},      {"tpot_s.p90", ttft / 100}, {"goals", {1000 * ttft, nullptr}}};
   if (verdict != "meets")
     f["worst"] = {{"goal", "ttft_ms.p99 < 500"},
                   {"name", "ttft_ms.p99"},
@@ -386,7 +418,11 @@ TEST(PlanPage, SaysWhatIsToSpareAndWhatMissedByHowMuch) {
   EXPECT_NE(page.find("output tokens/s 6600\u00a0tok/s of at least 6000\u00a0tok/s: 10\u00a0% to "
                       "spare"),
             std::string::npos);
-  EXPECT_NE(page.find("TTFT p90 against price: 2 of 3 fleets are on the front"), std::string::npos);
+  EXPECT_TRUE(has_picture(page));
+  EXPECT_NE(page.find("$9.2 an hour buys the goals, with TTFT p99 400\u00a0ms"), std::string::npos);
+  EXPECT_NE(page.find("2 of 3 are on the front"), std::string::npos);
+  EXPECT_EQ(page.find("TPOT p90"), std::string::npos) << "no goal is on it";
+  EXPECT_NE(page.find("hardware</td><td>H100</td>"), std::string::npos) << "a fleet is a column";
   EXPECT_NE(page.find("missed by 300\u00a0%"), std::string::npos) << "2000 ms of 500 ms";
   expect_cells_are_data(page, 5);
 }
@@ -603,7 +639,8 @@ TEST(TunePage, ShowsGainsAndGivesTheFile) {
       {"command_document", "t.yaml"}};
   const std::string page = page_of_text(tuned.dump());
   EXPECT_EQ(headline_of(page), "The best configuration is better.");
-  EXPECT_NE(page.find("as given: TTFT p90"), std::string::npos);
+  EXPECT_TRUE(has_picture(page));
+  EXPECT_NE(page.find("TTFT p90 gains +8.0 % [+5.0, +11.0] with "), std::string::npos);
   EXPECT_NE(page.find("+8.0 % [+5.0, +11.0]"), std::string::npos);
   EXPECT_NE(page.find("href=\"data:text/plain;charset=utf-8,kind%3A%20EndpointPickerConfig%0A\""),
             std::string::npos);
@@ -640,6 +677,9 @@ TEST(TunePage, TheFrontIsOfThoseThatFinished) {
                         candidate(3, 10, 900, "worse than #1"), candidate(4, 20, 800, nullptr)}},
                       {"front", {member(0, 250, 90), member(1, 200, 80)}}};
   const std::string page = page_of_text(tuned.dump());
+  EXPECT_NE(page.find("output tokens/s 90\u00a0tok/s at TTFT p90 250\u00a0ms, or 80\u00a0tok/s at "
+                      "200\u00a0ms"),
+            std::string::npos);
   EXPECT_EQ(page.find("data-row=\"candidate 3"), std::string::npos);
   EXPECT_NE(page.find("data-row=\"candidate 4"), std::string::npos);
   const std::size_t front = page.rfind("<path class=\"front\"");  // The first is in the legend.

@@ -187,10 +187,13 @@ std::string page_of(const Listing& listing) {
          encoded + "\">Download " + html(listing.file) + "</a></p>" + text;
 }
 
+std::string page_of(const Chart& chart) {
+  return std::visit([](const auto& value) { return draw(value); }, chart);
+}
+
 std::string page_of_charts(const Charts& charts) {
   std::string out;
-  for (const Chart& chart : charts.charts)
-    out += std::visit([](const auto& value) { return draw(value); }, chart);
+  for (const Chart& chart : charts.charts) out += page_of(chart);
   if (out.empty()) return out;
   const std::string title = charts.title.empty() ? "" : "<h3>" + html(charts.title) + "</h3>";
   const std::string classes = charts.small ? "charts three" : "charts";
@@ -292,7 +295,8 @@ std::string page_of_other_judgements(const std::vector<Judgement>& judgements) {
 std::string page_of_verdict(const StudyVerdict& verdict) {
   std::string out = "<section class=\"verdict\" aria-label=\"Verdict\">" +
                     page_of_failures(verdict.judgements) + "<p class=\"big\">" +
-                    html(verdict.headline) + "</p>" + page_of(verdict.points);
+                    html(verdict.headline) + "</p>" +
+                    (verdict.picture ? page_of(*verdict.picture) : "") + page_of(verdict.points);
   for (const StudyVerdict::Part& part : verdict.parts)
     out += "<p class=\"label\">" + html(part.title) + "</p>" + page_of(part.points);
   out += page_of_other_judgements(verdict.judgements);

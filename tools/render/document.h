@@ -100,6 +100,7 @@ struct StudyVerdict {
     std::vector<Sentence> points;
   };
   std::string headline;
+  std::optional<Chart> picture = {};  ///< The answer drawn, in the first screen; pages only.
   std::vector<Judgement> judgements = {};
   std::vector<Sentence> points = {};
   std::vector<Part> parts = {};           ///< Pages only.

@@ -12,6 +12,8 @@ namespace routesim::tools {
 namespace {
 
 constexpr double kLeft = 62;
+/// A first point that may lie on the vertical axis is moved off its labels.
+constexpr double kInset = 9;
 constexpr double kRight = 14;
 constexpr double kTop = 26;
 constexpr double kBottom = 40;
@@ -63,6 +65,8 @@ AxisScale::AxisScale(const ChartAxis& axis, const Extent& values, double from, d
     ticks_ = log_ticks(low, high);
   } else {
     ticks_ = axis.unit == Unit::kSeconds ? time_ticks(low, high, 6) : linear_ticks(low, high, 6);
+    if (axis.unit == Unit::kCount && high - low >= 1)  // There is no half server.
+      std::erase_if(ticks_, [](double tick) { return tick != std::round(tick); });
     if (!axis.max && !ticks_.empty()) {
       // The next round number above, so that no line touches the frame.
       const double step = ticks_.size() > 1 ? ticks_[1] - ticks_[0] : high - low;
@@ -89,7 +93,7 @@ std::string AxisScale::str() const {
 }
 
 AxisScale horizontal(const ChartAxis& axis, const Extent& values) {
-  return {axis, values, kLeft, kDrawingWidth - kRight};
+  return {axis, values, axis.from_zero ? kLeft : kLeft + kInset, kDrawingWidth - kRight};
 }
 
 AxisScale vertical(const ChartAxis& axis, const Extent& values) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/render/chart/svg.h"
@@ -32,6 +33,8 @@ class AxisScale {
   double at(double value) const;
   const std::vector<double>& ticks() const { return ticks_; }
   const ChartAxis& axis() const { return axis_; }
+  /// The pixels of its lowest and its highest value.
+  std::pair<double, double> ends() const { return {from_, to_}; }
   /// The data that the page's script needs to turn pixels into values: kind, lowest and highest
   /// value (or their logarithms), their pixels, unit, name.
   std::string str() const;

@@ -22,6 +22,13 @@ struct ChartPoint {
   bool overloaded = false;                    ///< Marked with a cross above it.
 };
 
+/// A value of x that is marked across the drawing, with its interval.
+struct ChartBand {
+  double at = 0;
+  std::optional<double> low = {}, high = {};
+  std::string text;  ///< In its tooltip: `a sustains 20 req/s`.
+};
+
 /// One line, or one cloud of measured points.
 struct ChartSeries {
   std::string name;
@@ -29,6 +36,7 @@ struct ChartSeries {
   bool measured = false;   ///< Hollow diamonds without a line.
   bool markers = true;     ///< Off for dense lines (distributions, time series).
   bool steps = false;      ///< The value holds until the next point.
+  std::optional<ChartBand> band = {};
   std::vector<ChartPoint> points = {};
 };
 
@@ -45,6 +53,7 @@ struct LineChart {
   std::string subtitle;  ///< What is drawn.
   ChartAxis x, y;
   bool thin = false;           ///< Thin lines, for many that cross.
+  std::string band_text = {};  ///< In the legend: what the bands of the series are.
   std::optional<double> goal;  ///< A line across the drawing.
   std::string goal_text;       ///< In the legend: `time to first token ≤ 1 s`.
   std::vector<ChartSeries> series;
@@ -72,6 +81,7 @@ struct BarChart {
     std::string name;
     double value = 0;
     std::size_t colour = 0;
+    std::optional<double> low = {}, high = {};  ///< An interval around the value.
   };
   std::string title;
   std::string subtitle;
@@ -119,6 +129,13 @@ struct Scatter {
     bool hollow = false;
     bool may_lead = true;  ///< Whether the front may go through it.
     std::string tip = {};
+    std::vector<double> values = {};  ///< By choice; NaN where it has none.
+  };
+  /// A number that a reader may put on either axis.
+  struct Choice {
+    std::string title;
+    Unit unit = Unit::kNone;
+    bool less_is_better = true;
   };
   std::string title;
   std::string subtitle;
@@ -129,6 +146,8 @@ struct Scatter {
   std::optional<double> goal;  ///< On y.
   std::string goal_text;
   std::vector<Point> points;
+  std::vector<Choice> choices = {};        ///< With fewer than three there is nothing to choose.
+  std::size_t chosen_x = 0, chosen_y = 1;  ///< Of them.
 };
 
 /// How a cell of a sweep stands to the goals.

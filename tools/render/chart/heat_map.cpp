@@ -121,17 +121,16 @@ MapScale scale_of(const HeatMap& map) {
   return scale;
 }
 
-/// Cividis, sampled: readable with every kind of colour vision, and in grey.
-std::string cividis(double share) {
-  constexpr std::array<std::array<double, 3>, 9> kMap = {{{0, 34, 78},
-                                                          {26, 56, 111},
-                                                          {64, 77, 108},
-                                                          {93, 98, 111},
-                                                          {122, 121, 119},
-                                                          {153, 145, 117},
-                                                          {186, 171, 107},
-                                                          {221, 199, 86},
-                                                          {254, 232, 56}}};
+/// From blue through grey to yellow, as Cividis, so readable with every kind of colour vision and
+/// in grey; its dark end is lifted until it stands out from a dark page by 2:1.
+std::string shade_of(double share) {
+  constexpr std::array<std::array<double, 3>, 7> kMap = {{{40, 88, 156},
+                                                          {82, 104, 146},
+                                                          {116, 125, 138},
+                                                          {150, 147, 128},
+                                                          {186, 172, 112},
+                                                          {221, 201, 88},
+                                                          {254, 234, 84}}};
   return colour_at(kMap, share);
 }
 
@@ -143,7 +142,7 @@ std::string scale_legend(const HeatMap& map, const MapScale& shades) {
   for (int i = 0; i < 12; ++i) {
     const double share = (i + 0.5) / 12;
     out += "<rect x=\"" + std::to_string(8 * i) + "\" width=\"8.2\" height=\"10\" fill=\"" +
-           cividis(map.low_is_good ? 1 - share : share) + "\"/>";
+           shade_of(map.low_is_good ? 1 - share : share) + "\"/>";
   }
   return out + "</svg>" + html(human(shades.high(), map.unit, true)) + "</li></ul>";
 }
@@ -196,7 +195,7 @@ class HeatDrawing {
         const std::string text = value ? human(*value, map_.unit, false) : std::string("no result");
         const double share = value ? shades_.of(*value) : 0;
         out_ += "<rect class=\"cell\" " + grid_.box(r, c) + " fill=\"" +
-                (value ? cividis(share) : "none") + "\"><title>" +
+                (value ? shade_of(share) : "none") + "\"><title>" +
                 html(map_.rows[r] + ", " + map_.columns[c] + ": " + text) + "</title></rect>";
         if (value && grid_.cell >= 38)
           out_ += svg_text(grid_.x(c) + grid_.cell / 2 - 0.5, grid_.y(r) + grid_.line / 2 + 4,
@@ -227,7 +226,7 @@ class HeatDrawing {
       }
     for (std::size_t s = 0; s < kShades; ++s)
       if (!paths[s].empty())
-        out_ += "<path fill=\"" + cividis((static_cast<double>(s) + 0.5) / kShades) + "\" d=\"" +
+        out_ += "<path fill=\"" + shade_of((static_cast<double>(s) + 0.5) / kShades) + "\" d=\"" +
                 paths[s] + "\"/>";
   }
 
@@ -287,7 +286,8 @@ class GoalDrawing {
                  (cell ? ", " + std::string(goal_word(cell->state)) : "")) +
             "</title></rect>";
     if (!cell) return;
-    if (cell->state == CellState::kOverloaded) {
+    // Where the × stands beside the number, lines through both would only hide them.
+    if (cell->state == CellState::kOverloaded && words_ == Words::kValue) {
       out_ += svg_line(x, y, x + grid_.cell - 1, y + grid_.line - 1, "crossed");
       out_ += svg_line(x + grid_.cell - 1, y, x, y + grid_.line - 1, "crossed");
     }

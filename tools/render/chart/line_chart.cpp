@@ -115,11 +115,24 @@ class LineDrawing {
     if (last != nullptr) put();
   }
 
+  /// Both paths are drawn as lines are, so that a zoom moves them too.
+  void band(const ChartBand& b, const AxisScale& x, const AxisScale& y) {
+    const auto [low, high] = y.ends();
+    const auto path = [&](const char* style, double from, double to) {
+      out_ += fmt::format(R"(<path class="line {}" d="M{} {}V{}H{}V{}"><title>{}</title></path>)",
+                          style, number(x.at(from)), number(low), number(high), number(x.at(to)),
+                          number(low), html(b.text));
+    };
+    if (b.low && b.high) path("held", *b.low, std::min(*b.high, x_.high));
+    path("most", b.at, b.at);
+  }
+
   void series(const ChartSeries& s, const AxisScale& x, const AxisScale& y) {
     out_ += "<g class=\"series c" + std::to_string(s.colour % kColours) +
             (s.measured ? " measured" : "") + "\" data-name=\"" + html(shown_name(s)) +
             "\" data-points=\"" + points_text(s) + "\">";
     if (!s.measured && s.points.size() > 1) line(s, x, y);
+    if (s.band) band(*s.band, x, y);
     for (const ChartPoint& p : s.points) {
       if (!std::isfinite(p.y)) continue;
       if (p.low && p.high)
@@ -137,10 +150,11 @@ class LineDrawing {
 };
 
 std::string legend(const LineChart& chart) {
-  bool past = false;
+  bool past = false, band = false;
+  for (const ChartSeries& s : chart.series) band = band || s.band;
   for (const ChartSeries& s : chart.series)
     for (const ChartPoint& p : s.points) past = past || (p.overloaded && !s.measured);
-  if (chart.series.size() < 2 && !past && !chart.goal) return {};
+  if (chart.series.size() < 2 && !past && !chart.goal && !band) return {};
   std::string out = "<ul class=\"legend\">";
   for (const ChartSeries& s : chart.series)
     out += "<li data-name=\"" + html(shown_name(s)) + "\">" +
@@ -151,6 +165,12 @@ std::string legend(const LineChart& chart) {
         "<path class=\"line past\" d=\"M1 7H27\"/><path class=\"mark past\" "
         "transform=\"translate(14 7)\" d=\"" +
         std::string(shape(0)) + "\"/></svg>faded: overloaded, more is asked than answered</li>";
+  if (band)
+    out +=
+        "<li class=\"note\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">"
+        "<path class=\"line held\" d=\"M8 14V0H20V14\"/><path class=\"line most\" "
+        "d=\"M14 0V14\"/></svg>" +
+        html(chart.band_text) + "</li>";
   if (chart.goal)
     out += "<li class=\"note\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">" +
            svg_line(1, 7, 27, 7, "goal") + "</svg>goal: " + html(chart.goal_text) + "</li>";

@@ -50,7 +50,7 @@ class RowDrawing {
       note = std::max(note, display_width(row.note));
     }
     if (chart.names_above) return;
-    left_ = std::min(190.0, 16 + kLetter * static_cast<double>(name));
+    left_ = std::min(230.0, 16 + kLetter * static_cast<double>(name));
     right_ = kDrawingWidth - 14 - 1.2 * kLetter * static_cast<double>(note);  // Phones: larger.
   }
 
@@ -62,7 +62,7 @@ class RowDrawing {
     for (const double tick : ticks_) {
       out_ += svg_line(x(tick), kTop - 4, x(tick), bottom, tick == 0 ? "axis" : "grid");
       const std::string text = human(tick, chart_.unit, false);
-      const double half = kLetter / 2 * static_cast<double>(display_width(text));
+      const double half = 0.62 * kLetter * static_cast<double>(display_width(text));
       out_ +=
           svg_text(std::clamp(x(tick), half, kDrawingWidth - half), bottom + 16, "middle", text);
     }
@@ -93,13 +93,15 @@ class RowDrawing {
     out_ += "<g class=\"" + row.style + "\">";
     for (const RowMark& mark : row.marks) {
       const std::string data = " data-row=\"" + html(mark.data) + "\"";
-      if (mark.low && mark.high)
-        out_ += svg_line(x(*mark.low), middle, x(*mark.high), middle, "interval");
+      const std::string interval =
+          mark.low && mark.high ? svg_line(x(*mark.low), middle, x(*mark.high), middle, "interval")
+                                : "";
+      if (!row.bar) out_ += interval;
       if (row.bar)
         out_ += "<rect class=\"bar\"" + data + " x=\"" + fixed_text(left_, 1) + "\" y=\"" +
                 fixed_text(middle - 7, 1) + "\" width=\"" +
                 fixed_text(std::max(x(mark.at) - left_, 0.5), 1) +
-                "\" height=\"14\" rx=\"2\"><title>" + html(mark.tip) + "</title></rect>";
+                "\" height=\"14\" rx=\"2\"><title>" + html(mark.tip) + "</title></rect>" + interval;
       else
         out_ += svg_marker(row.shape, x(mark.at), middle, mark.tip).insert(5, data);
     }
@@ -123,14 +125,17 @@ std::string draw(const BarChart& chart) {
   if (chart.bars.empty()) return {};
   RowChart rows{.title = chart.title,
                 .subtitle = chart.subtitle,
+                .x_title = std::string(axis_unit(chart.unit)),
                 .columns = "name\tvalue",
                 .unit = chart.unit};
   for (const BarChart::Bar& bar : chart.bars) {
-    rows.high = std::max(rows.high, bar.value);
+    rows.high = std::max({rows.high, bar.value, bar.high.value_or(0)});
     rows.rows.push_back({.name = bar.name,
                          .note = human(bar.value, chart.unit, false),
                          .style = colour_class(bar.colour),
                          .marks = {{.at = bar.value,
+                                    .low = bar.low,
+                                    .high = bar.high,
                                     .tip = bar.name + ": " + human(bar.value, chart.unit),
                                     .data = bar.name + "\t" + number_text(bar.value)}},
                          .bar = true});

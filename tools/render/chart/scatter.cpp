@@ -40,9 +40,27 @@ std::string legend(const Scatter& s) {
 
 /// The point with its numbers for the page's script.
 std::string point(const Scatter::Point& p, double x, double y) {
-  std::string mark = svg_marker(p.group, x, y, p.tip);
-  return mark.insert(
-      5, " data-row=\"" + html(p.tip) + "\t" + number_text(p.x) + "\t" + number_text(p.y) + "\"");
+  std::string mark = svg_marker(p.group, x, y, p.tip), values;
+  for (const double v : p.values) values += " " + (std::isfinite(v) ? number_text(v) : "-");
+  if (!values.empty())
+    values =
+        std::string(" data-") + (p.may_lead ? "lead" : "aside") + "=\"" + values.substr(1) + "\"";
+  return mark.insert(5, " data-row=\"" + html(p.tip) + "\t" + number_text(p.x) + "\t" +
+                            number_text(p.y) + "\"" + values);
+}
+
+/// What the page's script needs to let a reader choose the axes: the numbers, which two are drawn,
+/// and the pixels of the axes.
+std::string choices(const Scatter& s, const AxisScale& x, const AxisScale& y) {
+  if (s.choices.size() < 3) return {};
+  std::string out = " data-choices=\"";
+  for (const Scatter::Choice& c : s.choices)
+    out += (&c == &s.choices.front() ? "" : ";") + html(c.title) + "\t" +
+           std::string(unit_code(c.unit)) + "\t" + (c.less_is_better ? "less" : "more");
+  out += "\" data-box=\"" + std::to_string(s.chosen_x) + " " + std::to_string(s.chosen_y);
+  for (const auto& [from, to] : {x.ends(), y.ends()})
+    out += " " + fixed_text(from, 1) + " " + fixed_text(to, 1);
+  return out + "\"";
 }
 
 }  // namespace
@@ -75,8 +93,8 @@ std::string draw(const Scatter& s) {
   x_axis.from_zero = y_axis.from_zero = true;
   const AxisScale x = horizontal(x_axis, xs), y = vertical(y_axis, ys);
   std::string open = svg_open(kDrawingWidth, kPlotHeight, s.title);
-  open.insert(
-      4, " class=\"rows\" data-columns=\"" + html("name\t" + s.x.title + "\t" + s.y.title) + "\"");
+  open.insert(4, " class=\"rows\" data-columns=\"" + html("name\t" + s.x.title + "\t" + s.y.title) +
+                     "\"" + choices(s, x, y));
   std::string out = svg_figure(s.title, s.subtitle) + legend(s) + open + draw_axes(x, y);
   if (s.goal) out += draw_goal(*s.goal, y);
   std::string path;

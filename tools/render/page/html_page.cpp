@@ -156,7 +156,7 @@ std::string render_page(const std::vector<PageBody>& bodies, const std::string& 
 std::string_view page_style() { return kPageCss; }
 
 std::string open_table(std::size_t columns, bool words) {
-  constexpr std::size_t kManyColumns = 7;
+  constexpr std::size_t kManyColumns = 6;
   return std::string("<div class=\"scroll\"><table class=\"") + (words ? "words" : "") +
          (columns > kManyColumns ? " many\">" : "\">");
 }

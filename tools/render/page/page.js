@@ -3,7 +3,7 @@
 
    Numbers are written as numbers.cpp writes them. Drawings describe themselves in attributes:
    `data-x`, `data-y` and `data-points` (line_chart.cpp), `data-grid` (heat_map.cpp), `data-row`
-   (row_chart.cpp). */
+   (row_chart.cpp), `data-choices` (scatter.cpp). */
 'use strict';
 (() => {
 const all = (root, selector) => [...root.querySelectorAll(selector)];
@@ -426,8 +426,62 @@ const marks = svg => {
   }, rows: () => [(svg.dataset.columns || 'value').split('\t'),
     ...(rows.length ? rows : list.map(({text}) => [text]))]});
 };
+/* A front of which the reader chooses the axes; they are linear and begin at 0. */
+const choose = svg => {
+  const names = svg.dataset.choices.split(';').map(t => t.split('\t'));
+  const [atX, atY, left, right, bottom, top] = svg.dataset.box.split(' ').map(Number);
+  const points = all(svg, '[data-lead],[data-aside]').map(e => ({e, lead: 'lead' in e.dataset,
+    v: (e.dataset.lead || e.dataset.aside).split(' ').map(Number)}));
+  const grid = svg.querySelector('.ticks'), front = svg.querySelector('.front');
+  const first = [grid.innerHTML, front.getAttribute('d')];
+  for (const p of points) p.home = p.e.getAttribute('transform');
+  const [titleY, titleX] = all(svg, 'text.unit');
+  const draw = (i, j) => {
+    const home = i === atX && j === atY;
+    const known = points.filter(p => isFinite(p.v[i]) && isFinite(p.v[j]));
+    const scale = (k, from, to) => ({low: 0, from, to,
+      high: Math.max(...known.map(p => p.v[k])) * 1.05 || 1});
+    const x = scale(i, left, right), y = scale(j, bottom, top);
+    for (const p of points) {
+      p.e.setAttribute('transform', home || !known.includes(p) ? p.home :
+        'translate(' + pixel(x, p.v[i]) + ' ' + pixel(y, p.v[j]) + ')');
+      p.e.setAttribute('visibility', home || known.includes(p) ? 'visible' : 'hidden');
+    }
+    all(svg, '.goal').forEach(e => e.setAttribute('visibility', home ? 'visible' : 'hidden'));
+    titleX.textContent = names[i][0];
+    titleY.textContent = names[j][0];
+    if (home) { [grid.innerHTML] = first; front.setAttribute('d', first[1]); return; }
+    const cost = (p, k) => names[k][2] === 'less' ? p.v[k] : -p.v[k];
+    let best = Infinity, path = '';
+    for (const p of known.filter(q => q.lead).sort((a, b) => cost(a, i) - cost(b, i) ||
+        cost(a, j) - cost(b, j))) {
+      if (cost(p, j) >= best) continue;
+      best = cost(p, j);
+      const at = [pixel(x, p.v[i]), pixel(y, p.v[j])];
+      path += path ? 'H' + at[0] + 'V' + at[1] : 'M' + at;
+    }
+    front.setAttribute('d', path);
+    grid.replaceChildren();
+    const label = (t, k) => human(t, names[k][1].endsWith('/s') ? '-' : names[k][1]);
+    for (const t of ticks(y)) grid.append(make('+line', {class: 'grid', x1: left, x2: right,
+      y1: pixel(y, t), y2: pixel(y, t)}), make('+text', {x: left - 6, y: pixel(y, t) + 4,
+      'text-anchor': 'end'}, label(t, j)));
+    for (const t of ticks(x)) grid.append(make('+line', {class: 'axis', x1: pixel(x, t),
+      x2: pixel(x, t), y1: bottom, y2: bottom + 4}), make('+text', {x: pixel(x, t),
+      y: bottom + 18, 'text-anchor': 'middle'}, label(t, i)));
+  };
+  const lists = [['across', atX], ['up', atY]].map(([text, at]) => {
+    const list = make('select', {}, ...names.map((n, k) => make('option',
+      k === at ? {selected: ''} : {}, n[0])));
+    list.addEventListener('change', () => draw(...lists.map(l => l.selectedIndex)));
+    return list;
+  });
+  svg.closest('figure').querySelector('.tools').append(...lists.map((list, k) =>
+    make('label', {}, ['across ', 'up '][k], list)));
+};
 all(document, 'figure > svg').forEach(svg =>
   (svg.dataset.x ? plot : svg.dataset.grid ? heat : marks)(svg));
+all(document, 'svg[data-choices]').forEach(choose);
 legends();
 
 /* Tables: sorted by any column, filtered, downloaded. */

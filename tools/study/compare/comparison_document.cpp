@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "tools/render/metric_view.h"
 #include "tools/render/render.h"
@@ -413,9 +414,9 @@ std::optional<LineChart> curve(const Pair& pair, const std::string& name) {
 /// The changes of the judged measures of one variant with their intervals, around no change.
 DotPlot interval_chart(const Pair& pair) {
   DotPlot plot{
-      .title = name_of(pair) + ": change from base to new",
+      .title = {},
       .subtitle =
-          "In percent of base, " + scope_of(pair) +
+          "Change from base to new in percent of base, " + scope_of(pair) +
           ", with 95 % intervals. Discs are better, triangles worse, by stage where the whole run "
           "is not judged; squares are neither. Beyond ±100 % a point stands at the frame."};
   for (const char* name : kJudged) {
@@ -431,15 +432,33 @@ DotPlot interval_chart(const Pair& pair) {
                          .low = metric->percent->low,
                          .high = metric->percent->high});
   }
+  const auto count = [&plot](DotPlot::Style style) {
+    return std::to_string(std::ranges::count(plot.rows, style, &DotPlot::Row::style));
+  };
+  const std::string good = count(DotPlot::Style::kGood), bad = count(DotPlot::Style::kBad);
+  plot.title = name_of(pair) + ": " +
+               (good == "0" && bad == "0" ? "no measure is better or worse in new beyond chance"
+                                          : "of " + counted(plot.rows.size(), "measure") + ", " +
+                                                good + " better and " + bad + " worse in new");
   return plot;
 }
 
-std::string facts_of(const ComparisonRecord::File& file) {
-  return file.path + " (" + file.scenario + ", routesim " + file.version + ", " +
+/// The end of a path that tells the two files apart: a page says no more of its author's disk.
+std::string short_path(const ComparisonRecord& record, const ComparisonRecord::File& file) {
+  const std::filesystem::path base = record.base.path, changed = record.changed.path;
+  const std::filesystem::path own = file.path;
+  if (base.filename() != changed.filename()) return own.filename().string();
+  return (own.parent_path().filename() / own.filename()).string();
+}
+
+std::string facts_of(const ComparisonRecord& record, const ComparisonRecord::File& file) {
+  return short_path(record, file) + " (" + file.scenario + ", routesim " + file.version + ", " +
          seeds_text(file.seeds) + ")";
 }
 
-void add_charts(const ComparisonRecord& record, std::vector<Block>& blocks) {
+/// The first variant's changes are the picture of the verdict.
+void add_charts(const ComparisonRecord& record, StudyDocument& document) {
+  std::vector<Block>& blocks = document.blocks;
   Charts intervals;
   for (const Pair& pair : record.pairs)
     if (DotPlot plot = interval_chart(pair); !plot.rows.empty())
@@ -454,7 +473,11 @@ void add_charts(const ComparisonRecord& record, std::vector<Block>& blocks) {
     blocks.push_back({Heading{heading}, For::kPages});
     blocks.push_back({std::move(charts), For::kPages});
   };
-  add("How much changed", std::move(intervals));
+  if (!intervals.charts.empty()) {
+    document.verdict.picture = std::move(intervals.charts.front());
+    intervals.charts.erase(intervals.charts.begin());
+  }
+  add("How much changed for the others", std::move(intervals));
   add("Base and new as the load grows", std::move(curves));
 }
 
@@ -465,16 +488,17 @@ StudyDocument comparison_document(const ComparisonRecord& record, const std::str
   const std::string& changed = record.changed.scenario;
   StudyDocument document{
       .name = "compare " + changed,
-      .kicker = "base: " + record.base.path + " · new: " + record.changed.path,
+      .kicker = "base: " + short_path(record, record.base) +
+                " · new: " + short_path(record, record.changed),
       .title = (base == changed ? base : base + " → " + changed) + ": before and after",
       .verdict = verdict_of(record),
-      .facts = {{"base", facts_of(record.base)}, {"new", facts_of(record.changed)}},
+      .facts = {{"base", facts_of(record, record.base)}, {"new", facts_of(record, record.changed)}},
       .blocks = {},
       .log = {change_log(record)}};
   add_changes(record, document.blocks);
   if (!record.pairs.empty() && record.pairs.front().stage)
     document.title += ", " + scope_of(record.pairs.front());
-  add_charts(record, document.blocks);
+  add_charts(record, document);
   document.blocks.push_back({Heading{"Every metric"}, For::kPages});
   Fold stages{.title = "Stage by stage, in numbers", .blocks = {}};
   for (std::size_t i = 0; i < record.pairs.size(); ++i) {

@@ -228,6 +228,18 @@ std::string band_prices(const std::optional<PlanRecord::Band>& band) {
   return end(band->shorter) + " to " + end(band->longer);
 }
 
+/// Columns as rows, for a phone: its first column names what the others have.
+Table turned(const Table& table) {
+  Table out{.columns = {{"fleet", true}}};
+  for (const std::vector<Cell>& row : table.rows) out.columns.push_back({row.front().text});
+  for (std::size_t c = 1; c < table.columns.size(); ++c) {
+    std::vector<Cell>& row = out.rows.emplace_back();
+    row.push_back({.text = table.columns[c].title});
+    for (const std::vector<Cell>& from : table.rows) row.push_back(from[c]);
+  }
+  return out;
+}
+
 Table plans_table(const PlanRecord& r, const std::string& path) {
   Table table{.columns = {{"fleet", true},
                           {"hardware", true},
@@ -456,24 +468,57 @@ std::optional<BarChart> price_chart(const PlanRecord& r) {
   return chart;
 }
 
-/// The bound on a metric, in base units, where a goal has one.
-std::optional<double> bound_on(const PlanRecord& r, const std::string& metric) {
-  for (const std::string& text : r.goals)
-    if (const auto goal = parse_metric_goal(text).value)
-      if (goal->metric.metric + "." + goal->metric.statistic == metric && goal->upper)
-        return goal->bound * metric_view(goal->metric.text).scale;
-  return std::nullopt;
+/// The metrics that goals are on, with the goals' indices.
+std::vector<std::pair<std::size_t, Scatter::Choice>> metrics_of_goals(const PlanRecord& r) {
+  std::vector<std::pair<std::size_t, Scatter::Choice>> out;
+  for (std::size_t goal = 0; goal < r.goals.size(); ++goal) {
+    const auto parsed = parse_metric_goal(r.goals[goal]).value;
+    if (!parsed || is_built_in(parsed->metric.text)) continue;
+    const MetricView view = metric_view(parsed->metric.text);
+    out.push_back({goal, {view.title, view.unit, parsed->upper}});
+  }
+  return out;
 }
 
-/// Price against a latency, for every fleet that the search ran.
-Scatter front_chart(const PlanRecord& r, const std::string& metric,
-                    PlanRecord::Number Evaluated::*latency) {
-  const MetricView view = metric_view(metric);
+std::optional<double> goal_mean(const PlanRecord& r, const Evaluated& fleet, std::size_t goal) {
+  if (!fleet.goals || goal >= fleet.goals->size() || !(*fleet.goals)[goal]) return std::nullopt;
+  return *(*fleet.goals)[goal] *
+         metric_view(parse_metric_goal(r.goals[goal]).value->metric.text).scale;
+}
+
+/// The price, the metrics of the goals and the GPUs, for a reader to choose from.
+void add_choices(const PlanRecord& r, std::size_t drawn, Scatter& s) {
+  const auto metrics = metrics_of_goals(r);
+  s.choices = {{"price per hour", Unit::kDollars}};
+  for (const auto& [goal, choice] : metrics) {
+    if (goal == drawn) s.chosen_y = s.choices.size();
+    s.choices.push_back(choice);
+  }
+  s.choices.push_back({"GPUs", Unit::kCount});
+  std::size_t at = 0;
+  for (const Evaluated& fleet : r.evaluated) {
+    if (!goal_mean(r, fleet, drawn) || !fleet.price_per_hour) continue;
+    std::vector<double>& values = s.points[at++].values;
+    values = {*fleet.price_per_hour};
+    for (const auto& [goal, choice] : metrics)
+      values.push_back(goal_mean(r, fleet, goal).value_or(NAN));
+    values.push_back(static_cast<double>(fleet.gpus));
+  }
+}
+
+/// Price against the metric of a goal, for every fleet that the search ran; nothing where no file
+/// has its numbers, or the goal is one of every plan.
+std::optional<Scatter> front_chart(const PlanRecord& r, std::size_t goal) {
+  const auto parsed = parse_metric_goal(r.goals[goal]).value;
+  if (!parsed || is_built_in(parsed->metric.text)) return std::nullopt;
+  const MetricView view = metric_view(parsed->metric.text);
   Scatter s;
   s.x = {.title = "price per hour", .unit = Unit::kDollars};
-  s.y = {.title = view.title, .unit = Unit::kSeconds, .log = true};
+  s.y = {.title = view.title, .unit = view.unit, .log = view.unit == Unit::kSeconds};
+  s.less_y = parsed->upper;
+  const Scatter::Point* cheapest = nullptr;
   for (const Evaluated& fleet : r.evaluated) {
-    const std::optional<double>& y = fleet.*latency;
+    const std::optional<double> y = goal_mean(r, fleet, goal);
     if (!y || !fleet.price_per_hour) continue;
     const std::string family = family_text(fleet);
     const auto at = std::ranges::find(s.groups, family);
@@ -485,19 +530,33 @@ Scatter front_chart(const PlanRecord& r, const std::string& metric,
                         .group = group,
                         .hollow = !meets,
                         .tip = fleet_text(fleet.replicas) + ", " + family + ": " + view.title +
-                               " " + human(*y, Unit::kSeconds) + " for " +
+                               " " + human(*y, view.unit) + " for " +
                                human(*fleet.price_per_hour, Unit::kDollars) + " an hour, " +
                                (meets         ? std::string("meets the goals")
                                 : fleet.worst ? "misses " + fleet.worst->goal
                                               : "misses a goal")});
   }
-  s.title = view.title + " against price: " + std::to_string(pareto_front(s).size()) + " of " +
-            std::to_string(s.points.size()) + " fleets are on the front";
-  s.subtitle = "Every fleet that the search ran at the planned rate.";
+  if (s.points.empty()) return std::nullopt;
+  add_choices(r, goal, s);
+  for (const Scatter::Point& p : s.points)
+    if (!p.hollow && (cheapest == nullptr || p.x < cheapest->x)) cheapest = &p;
+  if (cheapest == nullptr) {
+    s.title = "No fleet meets the goals; " + view.title + " against price";
+  } else {
+    s.title = human(cheapest->x, Unit::kDollars) + " an hour buys the goals, with " + view.title +
+              " " + human(cheapest->y, view.unit);
+    const auto front = pareto_front(s);
+    const Scatter::Point& best = s.points[front.back()];
+    if (best.x > cheapest->x)
+      s.title += "; " + human(best.x, Unit::kDollars) + " buys " + human(best.y, view.unit);
+  }
+  s.subtitle = "Every fleet that the search ran at the planned rate. " +
+               std::to_string(pareto_front(s).size()) + " of " + std::to_string(s.points.size()) +
+               " are on the front.";
   s.filled = "meets the goals";
   s.empty = "misses a goal";
-  s.goal = bound_on(r, metric);
-  s.goal_text = "goal";
+  s.goal = parsed->bound * view.scale;
+  s.goal_text = "goal: " + r.goals[goal];
   return s;
 }
 
@@ -545,7 +604,8 @@ StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
     out.blocks.push_back({std::move(table), outputs});
   };
   if (!r.plans.empty()) {
-    add_table("Fleets that meet the goals", plans_table(r, path));
+    add_table("Fleets that meet the goals", plans_table(r, path), For::kPlain);
+    add_table("The fleets that meet the goals", turned(plans_table(r, path)), For::kPages);
     for (const Choice& plan : r.plans) {
       if (plan.binding)
         out.blocks.push_back({Paragraph{name_of(plan) + ": " + binding_sentence(plan)}});
@@ -555,10 +615,16 @@ StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
     add_table("What they cost", costs_table(r, path));
     add_table("Each goal, and what is to spare", goals_table(r, path));
   }
-  Charts charts{{front_chart(r, "ttft.p90", &Evaluated::ttft_p90_s),
-                 front_chart(r, "tpot.p90", &Evaluated::tpot_p90_s)}};
+  Charts charts;
+  for (std::size_t goal = 0; goal < r.goals.size(); ++goal)
+    if (std::optional<Scatter> front = front_chart(r, goal))
+      charts.charts.emplace_back(std::move(*front));
   if (std::optional<BarChart> prices = price_chart(r)) charts.charts.emplace_back(*prices);
-  if (!r.evaluated.empty()) out.blocks.push_back({Heading{"What money buys"}, For::kPages});
+  if (!charts.charts.empty()) {
+    out.verdict.picture = std::move(charts.charts.front());
+    charts.charts.erase(charts.charts.begin());
+  }
+  if (!charts.charts.empty()) out.blocks.push_back({Heading{"What money buys"}, For::kPages});
   out.blocks.push_back({std::move(charts), For::kPages});
   add_table("The nearest misses", misses_table(r, path));
   add_table("Everything that was tried", families_table(r, path));

@@ -136,6 +136,8 @@ void describe(Describer& d, PlanRecord::Evaluated& r) {
   field(d, {"runs", "How many were made."}, r.runs);
   field(d, nullable("ttft_s.p90", "Mean over the runs, s."), r.ttft_p90_s);
   field(d, nullable("tpot_s.p90", "Mean over the runs, s."), r.tpot_p90_s);
+  field(d, {"goals", "Means over the runs, by goal, each in its own unit. Null without a number."},
+        r.goals);
   field(d, {"worst", "The goal that it misses by most."}, r.worst);
 }
 
@@ -304,6 +306,10 @@ PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation
                             .ttft_p90_s = mean_of(e, &FleetRun::ttft_p90_s),
                             .tpot_p90_s = mean_of(e, &FleetRun::tpot_p90_s),
                             .worst = {}};
+  out.goals.emplace();
+  for (const GoalState& state : e.states)
+    out.goals->push_back(std::isfinite(state.estimate.mean) ? std::optional(state.estimate.mean)
+                                                            : std::nullopt);
   if (e.holds()) return out;
   const std::size_t worst = e.worst_goal();
   out.worst = {.goal = space.goals[worst].text,

@@ -99,6 +99,7 @@ struct PlanRecord {
     GoalVerdict verdict = GoalVerdict::kOpen;
     std::int64_t runs = 0;
     Number ttft_p90_s, tpot_p90_s;
+    std::optional<std::vector<Number>> goals = {};  ///< Means, in the order of PlanRecord::goals.
     std::optional<Worst> worst;
   };
 

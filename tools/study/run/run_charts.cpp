@@ -71,14 +71,11 @@ bool wants_log(const LineChart& chart) {
   return most > 12 * least;
 }
 
+using NamedValues = std::vector<std::pair<double, std::string>>;
+
 /// `12.5 k tok/s with A, 6.5 k tok/s with B`; of more than three variants the lowest and the
-/// highest. `pick` gives the value of a series, or NaN.
-template <class Pick>
-std::string list_values(const LineChart& chart, Unit unit, Pick pick) {
-  std::vector<std::pair<double, std::string>> values;
-  for (const ChartSeries& s : chart.series)
-    if (const double value = pick(s); !s.measured && std::isfinite(value))
-      values.emplace_back(value, s.name);
+/// highest.
+std::string list_values(const NamedValues& values, Unit unit) {
   if (values.size() == 1) return human(values[0].first, unit);
   const auto named = [&](const std::pair<double, std::string>& v) {
     return human(v.first, unit) + " with " + v.second;
@@ -90,6 +87,16 @@ std::string list_values(const LineChart& chart, Unit unit, Pick pick) {
   std::string out;
   for (const auto& value : values) out += (out.empty() ? "" : ", ") + named(value);
   return out;
+}
+
+/// `pick` gives the value of a series, or NaN.
+template <class Pick>
+std::string list_values(const LineChart& chart, Unit unit, Pick pick) {
+  NamedValues values;
+  for (const ChartSeries& s : chart.series)
+    if (const double value = pick(s); !s.measured && std::isfinite(value))
+      values.emplace_back(value, s.name);
+  return list_values(values, unit);
 }
 
 double peak(const ChartSeries& s) {
@@ -144,6 +151,42 @@ void add_goal(const PageRun& run, const Measure& shown, LineChart& chart) {
     }
 }
 
+/// Marks the rate that each variant sustains, where the axis reaches it.
+void add_bands(const PageRun& run, LineChart& chart) {
+  if (load_axis_of(run) != LoadAxis::kRate) return;
+  chart.band_text = "the highest rate that it sustains, with its interval";
+  for (ChartSeries& s : chart.series) {
+    const auto variant = std::ranges::find(run.variants, s.name, &VariantView::name);
+    if (s.measured || variant == run.variants.end() || !variant->capacity) continue;
+    const Capacity& c = *variant->capacity;
+    if (*c.rate < s.points.front().x || *c.rate > s.points.back().x) continue;
+    s.band = {.at = *c.rate,
+              .low = c.low,
+              .high = c.high,
+              .text = s.name + " sustains " + human(*c.rate, Unit::kRequestsPerSecond)};
+  }
+}
+
+/// The run with one variant in place of those that a scan of rates made of it, which has all their
+/// stages: what its servers do at every rate.
+PageRun over_all_rates(const PageRun& run) {
+  PageRun out = run;
+  out.variants.clear();
+  for (const VariantView& v : run.variants) {
+    const std::string& name = v.scan_of.empty() ? v.name : v.scan_of;
+    const auto known = std::ranges::find(out.variants, name, &VariantView::name);
+    if (known == out.variants.end()) {
+      out.variants.push_back(v);
+      out.variants.back().name = name;
+    } else {
+      for (const StageView& stage : v.stages)
+        if (std::ranges::find(known->stages, stage.rate, &StageView::rate) == known->stages.end())
+          known->stages.push_back(stage);
+    }
+  }
+  return out;
+}
+
 std::optional<LineChart> curve_of(const PageRun& run, const Curve& curve) {
   const Measure shown = measure(curve.key);
   LineChart chart;
@@ -166,6 +209,7 @@ std::optional<LineChart> curve_of(const PageRun& run, const Curve& curve) {
   chart.subtitle = std::string("Simulated") + (measured ? ", and measured as published" : "") +
                    (chart.y.log ? "; logarithmic scale." : ".");
   add_goal(run, shown, chart);
+  add_bands(run, chart);
   return chart;
 }
 
@@ -204,7 +248,7 @@ LineChart distribution(const PageRun& run, const Distribution& d) {
                     if (p.y == 50) return p.x;
                   return static_cast<double>(NAN);
                 });
-  chart.subtitle = std::string("All reported stages together") +
+  chart.subtitle = std::string("All reported stages together") + one_seed(run) +
                    (std::any_of(run.variants.begin(), run.variants.end(), pools_overload)
                         ? ", overloaded ones among them; simulated."
                         : ", simulated.");
@@ -221,9 +265,11 @@ ChartAxis stage_axis(const PageRun& run) {
       break;
     case LoadAxis::kConcurrency:
       axis.title = "concurrent requests";
+      axis.unit = Unit::kCount;
       break;
     case LoadAxis::kNumber:
       axis.title = "stage";
+      axis.unit = Unit::kCount;
   }
   double least = INFINITY;
   double most = 0;
@@ -270,7 +316,13 @@ std::span<const Curve> curves() {
   return kCurves;
 }
 
-std::vector<NamedChart> load_curves(const PageRun& run) {
+std::string one_seed(const PageRun& run) {
+  if (run.replications < 2) return {};
+  return " of one run of the " + std::to_string(run.replications) + ", seed " + run.seed;
+}
+
+std::vector<NamedChart> load_curves(const PageRun& scanned) {
+  const PageRun run = over_all_rates(scanned);
   if (reported(run).size() < 2) return {};
   std::vector<NamedChart> charts;
   const bool goals = std::any_of(run.variants.begin(), run.variants.end(),
@@ -280,6 +332,38 @@ std::vector<NamedChart> load_curves(const PageRun& run) {
       if (std::optional<LineChart> chart = curve_of(run, curve))
         charts.push_back({.name = std::string(curve.key), .chart = std::move(*chart)});
   return charts;
+}
+
+std::optional<Chart> answer_chart(const PageRun& run, const std::vector<Knee>& knees) {
+  const PageRun merged = over_all_rates(run);
+  BarChart chart;
+  NamedValues values;
+  const auto add = [&](const std::string& name, double value, const auto& interval) {
+    const auto v = std::ranges::find(merged.variants, name, &VariantView::name);
+    values.emplace_back(value, name);
+    chart.bars.push_back({.name = name,
+                          .value = value,
+                          .colour = static_cast<std::size_t>(v - merged.variants.begin()),
+                          .low = interval.low,
+                          .high = interval.high});
+  };
+  for (const Knee& knee : knees)
+    if (knee.capacity) add(knee.variant, *knee.capacity->rate, *knee.capacity);
+  if (!values.empty()) {
+    chart.unit = Unit::kRequestsPerSecond;
+    chart.title = "The most load without a queue that grows: " + list_values(values, chart.unit);
+    chart.subtitle = "The highest rate that each sustains, with the interval of the estimate.";
+    return chart;
+  }
+  if (std::vector<NamedChart> curves = load_curves(run); !curves.empty())
+    return std::move(curves.front().chart);
+  for (const VariantView& v : run.variants)
+    if (const Datum* const mean = v.summary.find("ttft.mean")) add(v.name, mean->value, *mean);
+  if (values.empty()) return std::nullopt;
+  chart.unit = Unit::kSeconds;
+  chart.title = "Mean time to first token: " + list_values(values, chart.unit);
+  chart.subtitle = "Over the whole run, less is better.";
+  return chart;
 }
 
 std::vector<Chart> distribution_charts(const PageRun& run) {

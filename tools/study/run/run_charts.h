@@ -1,12 +1,14 @@
 // The charts of one run.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tools/render/document.h"
+#include "tools/study/verdict/run_verdict.h"
 #include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
@@ -32,9 +34,16 @@ struct NamedChart {
   std::string name;
   LineChart chart;
 };
-/// Throughput, latencies and goodput against the load, published points beside them. None for a run
-/// of one stage.
+/// Throughput, latencies and goodput against the load, published points beside them; one line for
+/// all variants that a scan of rates made of one. None for a run of one stage.
 std::vector<NamedChart> load_curves(const PageRun& run);
+
+/// Behind the name of what only the first of several runs has: ` of one run of the 5, seed 1`.
+std::string one_seed(const PageRun& run);
+
+/// The picture of a run's answer: the rate that each variant sustains, by its knee; where none was
+/// looked for, the first curve or the mean latencies.
+std::optional<Chart> answer_chart(const PageRun& run, const std::vector<Knee>& knees);
 
 /// Shares of requests (gaps) under a latency, over the reported stages.
 std::vector<Chart> distribution_charts(const PageRun& run);

@@ -1,6 +1,7 @@
 #include "tools/study/run/run_document.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tools/results/text_table.h"
 #include "tools/study/run/run_charts.h"
@@ -11,9 +12,19 @@ namespace routesim::tools {
 
 namespace {
 
+/// `seed 1`, `seeds 1 to 5`.
+std::string seeds_of(const PageRun& run) {
+  if (run.replications < 2) return "seed " + run.seed;
+  const std::uint64_t first = std::stoull(run.seed);
+  return "seeds " + run.seed + " to " +
+         std::to_string(first + static_cast<std::uint64_t>(run.replications) - 1);
+}
+
 StudyVerdict study_verdict(const PageRun& run) {
   const Verdict verdict = verdict_of(run);
-  StudyVerdict out{.headline = verdict.headline, .judgements = run.expectations};
+  StudyVerdict out{.headline = verdict.headline,
+                   .picture = answer_chart(run, verdict.knees),
+                   .judgements = run.expectations};
   for (const VerdictLine& line : verdict.lines) {
     Sentence& point = out.points.emplace_back();
     if (line.better)
@@ -41,9 +52,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const PageRun& run) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"scenario", run.scenario},
       {"routesim", run.version + (run.commit.empty() ? "" : " (" + run.commit + ")")},
-      {"seed", run.seed + (run.replications > 1
-                               ? " and following, " + std::to_string(run.replications) + " runs"
-                               : "")},
+      {run.replications > 1 ? "seeds" : "seed", seeds_of(run).substr(seeds_of(run).find(' ') + 1)},
       {"scenario hash", run.hash}};
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
   return facts;
@@ -68,11 +77,13 @@ Notes notes_of(const PageRun& run) {
   return notes;
 }
 
-/// The curves over the load, and the numbers behind them.
-void add_stages(const PageRun& run, std::vector<Block>& blocks) {
+/// The curves over the load, without the first where that is the picture of the verdict, and the
+/// numbers behind them.
+void add_stages(const PageRun& run, bool without_first, std::vector<Block>& blocks) {
   Charts curves_over_load;
   for (NamedChart& curve : load_curves(run))
-    curves_over_load.charts.emplace_back(std::move(curve.chart));
+    if (!std::exchange(without_first, false))
+      curves_over_load.charts.emplace_back(std::move(curve.chart));
   if (!curves_over_load.charts.empty()) {
     blocks.push_back({Heading{"How it holds as the load grows"}});
     blocks.push_back({std::move(curves_over_load)});
@@ -111,7 +122,7 @@ void add_details(const PageRun& run, std::vector<Block>& blocks) {
 StudyDocument run_document(const PageRun& run) {
   StudyDocument document{
       .name = run.scenario,
-      .kicker = run.scenario + " · routesim " + run.version + " · seed " + run.seed,
+      .kicker = run.scenario + " · routesim " + run.version + " · " + seeds_of(run),
       .title = run.question.empty() ? run.scenario : run.question,
       .verdict = study_verdict(run),
       .facts = facts_of(run),
@@ -127,7 +138,8 @@ StudyDocument run_document(const PageRun& run) {
   blocks.push_back({summary_table(run, true)});
   if (Table classes = class_table(run); !classes.rows.empty())
     blocks.push_back({Fold{"Traffic classes, in numbers", {{std::move(classes)}}}});
-  add_stages(run, blocks);
+  const std::optional<Chart>& picture = document.verdict.picture;
+  add_stages(run, picture && std::holds_alternative<LineChart>(*picture), blocks);
   if (Table published = published_rows(run); !published.rows.empty())
     blocks.push_back({Fold{"Beside the published summary", {{std::move(published)}}}});
   Charts distributions{.charts = distribution_charts(run), .small = true};

@@ -68,9 +68,9 @@ std::optional<StripChart> requests_chart(const PageRun& run) {
                 : chart.groups.size() == 1
                     ? "The busiest server" + above
                     : "Least even is " + worst->name + ": its busiest server" + above;
-  chart.subtitle =
-      "Requests routed to each server; the tick is their mean, the number how far the busiest is "
-      "above it.";
+  chart.subtitle = "Requests routed to each server" + one_seed(run) +
+                   "; the tick is their mean, the number how far the busiest is "
+                   "above it.";
   chart.x_title = "requests per server";
   chart.unit = Unit::kCount;
   return chart;
@@ -225,7 +225,8 @@ LineChart mean_chart(const PageRun& run, const Column& c, const std::vector<Binn
   };
   chart.title = std::string(c.heading) + " on a server while there is load: " + named(*least) +
                 (levels.size() > 1 ? ", up to " + named(*most) : "");
-  chart.subtitle = "Sampled over the whole run, warm-up and the end included; simulated.";
+  chart.subtitle =
+      "Sampled over the whole run" + one_seed(run) + ", warm-up and the end included; simulated.";
   return chart;
 }
 

@@ -191,9 +191,16 @@ void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPan
   const PageAxis& rate = *goals.rate();
   const PageAxis& fleet = *goals.fleet();
   LineChart chart;
-  chart.title =
-      "The smallest fleet for each rate" + (panel.title.empty() ? "" : ", " + panel.title);
-  chart.subtitle = "A line ends where every tried fleet " +
+  const std::string last = telling_rate(goals);
+  std::vector<std::string> needs;
+  for (const std::string& variant : goals.variants()) {
+    const auto n = goals.smallest_fleet(panel, variant, last);
+    needs.push_back((variant.empty() ? "it" : variant) + (n ? " needs " : " needs more than ") +
+                    axis_text(cells.axes[fleet.axis], n ? fleet.values[*n] : fleet.values.back()));
+  }
+  chart.title = "At " + axis_text(cells.axes[rate.axis], last) + " " + joined(needs) +
+                (panel.title.empty() ? "" : ", " + panel.title);
+  chart.subtitle = "The smallest fleet for each rate. A line ends where every tried fleet " +
                    std::string(goals.goals().empty() ? "is overloaded." : "misses the goals.");
   chart.x = {.title = cells.axes[rate.axis]};
   chart.y = {.title = cells.axes[fleet.axis], .unit = Unit::kCount, .from_zero = true};
@@ -310,6 +317,18 @@ BarChart bars(const SweepCells& cells, const SweepGoals& goals, const SweepPanel
   return chart;
 }
 
+/// `: 661 ms to 928 ms where no queue grows`.
+std::string where_held(const GoalMap& map, bool no_goals) {
+  std::vector<double> held;
+  for (const auto& row : map.cells)
+    for (const auto& cell : row)
+      if (cell && cell->value && holds(cell->state)) held.push_back(*cell->value);
+  if (held.empty()) return no_goals ? ": every queue grows" : ": the goals hold nowhere";
+  const auto [least, most] = std::ranges::minmax(held);
+  return ": " + human(least, map.unit) + (least < most ? " to " + human(most, map.unit) : "") +
+         (no_goals ? " where no queue grows" : " where the goals hold");
+}
+
 GoalMap map_of(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
                const std::string& variant, const std::string& metric) {
   const PageAxis& x = goals.drawn()[0];
@@ -344,7 +363,8 @@ GoalMap map_of(const SweepCells& cells, const SweepGoals& goals, const SweepPane
     }
   }
   map.log = least > 0 && most > 12 * least;
-  map.title = (variant.empty() ? "" : variant + ": ") + with_goal(goals, metric, view);
+  map.title = (variant.empty() ? "" : variant + ": ") + with_goal(goals, metric, view) +
+              where_held(map, goals.goals().empty());
   map.subtitle = (panel.title.empty() ? "" : panel.title + "; ") +
                  (goals.goals().empty() ? "the line parts overloaded cells (×) from the others"
                                         : "the line parts cells that meet all goals (✓) from "
@@ -496,6 +516,17 @@ ExportTable data_of(const std::string& name, const SweepCells& cells) {
   return table;
 }
 
+/// The first figure outside a fold becomes the picture of the verdict.
+void lift_picture(StudyDocument& document) {
+  for (Block& block : document.blocks)
+    if (auto* const figures = std::get_if<Charts>(&block.content);
+        figures != nullptr && !figures->charts.empty()) {
+      document.verdict.picture = std::move(figures->charts.front());
+      figures->charts.erase(figures->charts.begin());
+      return;
+    }
+}
+
 }  // namespace
 
 StudyDocument sweep_document(const SweepRecord& record, const std::string& question,
@@ -529,6 +560,7 @@ StudyDocument sweep_document(const SweepRecord& record, const std::string& quest
           {Fold{panel.title, std::move(blocks), &panel == &goals.panels()[0]}, For::kPages});
   }
   if (out.blocks.size() == before) out.blocks.pop_back();
+  lift_picture(out);
   out.blocks.push_back({Fold{"All " + std::to_string(cells.rows.size()) + " cells, in numbers",
                              {{cells_table(cells, goals)}}},
                         For::kPages});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -106,13 +107,23 @@ Table judged_table(const TuneRecord& r, const std::string& path, bool plain) {
   return table;
 }
 
+/// The gains under the load as given in what decides: goals, conditions and guards.
 DotPlot gains_plot(const TuneRecord& r) {
-  DotPlot plot{.title = "What " + r.judged_name() + " gains over the published configuration",
+  DotPlot plot{.title = {},
                .subtitle =
                    "On fresh seeds, with their intervals. Discs are better beyond chance, "
                    "triangles worse, squares neither."};
-  for (const Judged& row : r.judged)
-    plot.rows.push_back(gain_row(row.load + ": " + metric_view(row.metric).title, row.gain));
+  for (const Judged& row : r.judged) {
+    if (row.load != r.judged.front().load || !decides(r, row.metric)) continue;
+    plot.rows.push_back(gain_row(metric_view(row.metric).title, row.gain));
+  }
+  if (plot.rows.empty()) return plot;
+  const DotPlot::Row& goal = plot.rows.front();
+  const bool good = goal.style == DotPlot::Style::kGood;
+  plot.title = goal.name + " gains " + goal.text + " with " + r.judged_name() + ", " +
+               (good                                 ? "beyond chance"
+                : goal.style == DotPlot::Style::kBad ? "which is a loss"
+                                                     : "which may be chance");
   return plot;
 }
 
@@ -154,7 +165,7 @@ Table knobs_table(const TuneRecord& r, const std::string& path) {
 }
 
 DotPlot worth_plot(const TuneRecord& r) {
-  DotPlot plot{.title = "What each change is worth",
+  DotPlot plot{.title = {},
                .subtitle =
                    "Loss when this change alone is taken back, on fresh seeds with 95 % "
                    "intervals."};
@@ -164,6 +175,9 @@ DotPlot worth_plot(const TuneRecord& r) {
           gain_row(knob.name + " " + knob.published + " → " + knob.judged() +
                        (knob.worth.size() > 1 ? ", " + metric_view(worth.metric).title : ""),
                    worth));
+  const auto dearest = std::ranges::max_element(plot.rows, {}, &DotPlot::Row::percent);
+  if (dearest != plot.rows.end())
+    plot.title = "The change worth most is " + dearest->name + ": " + dearest->text;
   return plot;
 }
 
@@ -225,10 +239,11 @@ Table front_table(const TuneRecord& r, const std::string& path) {
   return table;
 }
 
-/// The trade between two goals: members of the front on fresh seeds, and the others that stayed in
-/// the race on those of the search, which are no measure for the front.
+/// The trade between the first two goals, and others to choose: members of the front on fresh
+/// seeds, and the others that stayed in the race on those of the search, which are no measure for
+/// the front.
 std::optional<Scatter> front_chart(const TuneRecord& r) {
-  if (r.front.empty() || r.front.front().metrics.items.size() != 2) return std::nullopt;
+  if (r.front.empty() || r.front.front().metrics.items.size() < 2) return std::nullopt;
   const auto& names = r.front.front().metrics.items;
   const MetricView x = metric_view(names[0].first), y = metric_view(names[1].first);
   Scatter s;
@@ -239,11 +254,23 @@ std::optional<Scatter> front_chart(const TuneRecord& r) {
   s.groups = {"front"};
   s.filled = "front, on fresh seeds";
   s.empty = "others that stayed in the race, on the seeds of the search";
+  for (const auto& [name, estimate] : names) {
+    const MetricView view = metric_view(name);
+    s.choices.push_back({view.title, view.unit, view.less_is_better});
+  }
+  const auto values_of = [&names](auto&& number) {
+    std::vector<double> values;
+    for (std::size_t k = 0; k < names.size(); ++k)
+      values.push_back(metric_view(names[k].first).scale * number(k));
+    return values;
+  };
   for (const TuneRecord::Member& member : r.front)
-    if (const auto& m = member.metrics.items; m.size() == 2)
+    if (const auto& m = member.metrics.items; m.size() == names.size())
       s.points.push_back({.x = x.scale * m[0].second.mean,
                           .y = y.scale * m[1].second.mean,
-                          .tip = "candidate " + std::to_string(member.id)});
+                          .tip = "candidate " + std::to_string(member.id),
+                          .values = values_of([&](std::size_t k) { return m[k].second.mean; })});
+  const std::size_t members = s.points.size();
   for (const Candidate& candidate : r.candidates) {
     if (candidate.dropped ||
         std::ranges::find(r.front, candidate.id, &TuneRecord::Member::id) != r.front.end())
@@ -259,10 +286,18 @@ std::optional<Scatter> front_chart(const TuneRecord& r) {
                           .y = y.scale * *reached,
                           .hollow = true,
                           .may_lead = false,
-                          .tip = "candidate " + std::to_string(candidate.id)});
+                          .tip = "candidate " + std::to_string(candidate.id),
+                          .values = values_of(
+                              [&](std::size_t k) { return value(names[k].first).value_or(NAN); })});
   }
-  s.title = "The trade between " + x.title + " and " + y.title;
-  s.subtitle = std::to_string(r.front.size()) + " configurations that no other one beats in both.";
+  if (members == 0 || s.points.size() < 2) return std::nullopt;  // There is no trade.
+  // The best in each goal, and the price of that in the other.
+  const auto ends = std::ranges::minmax(std::span(s.points).first(members), {}, &Scatter::Point::x);
+  const auto& [fast, slow] =
+      x.less_is_better ? std::pair(ends.min, ends.max) : std::pair(ends.max, ends.min);
+  s.title = x.title + " " + human(fast.x, x.unit) + " at " + y.title + " " + human(fast.y, y.unit);
+  if (members > 1) s.title += ", or " + human(slow.x, x.unit) + " at " + human(slow.y, y.unit);
+  s.subtitle = counted(r.front.size(), "configuration") + " that no other one beats in both.";
   return s;
 }
 
@@ -360,9 +395,16 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
   const auto add = [&out](auto content, For outputs = For::kAll) {
     out.blocks.push_back({std::move(content), outputs});
   };
+  if (std::optional<Scatter> front = front_chart(r))
+    out.verdict.picture = std::move(*front);
+  else if (r.candidate.value_or(1) != 0)
+    out.verdict.picture = gains_plot(r);
+  const bool has_race = r.race.size() > 1;  // One round is no line.
+  if (!out.verdict.picture && has_race) out.verdict.picture = race_chart(r);
   if (!r.judged.empty()) {
     add(Heading{"Published against " + r.judged_name()});
-    add(Charts{{gains_plot(r)}}, For::kPages);
+    if (r.candidate.value_or(1) != 0 && !std::holds_alternative<DotPlot>(*out.verdict.picture))
+      add(Charts{{gains_plot(r)}}, For::kPages);
     add(judged_table(r, path, false), For::kPages);
     add(judged_table(r, path, true), For::kPlain);
   }
@@ -373,10 +415,8 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
     add(knobs_table(r, path));
   }
   add(Heading{"The search"});
-  Charts charts;
-  if (!r.race.empty()) charts.charts.emplace_back(race_chart(r));
-  if (std::optional<Scatter> front = front_chart(r)) charts.charts.emplace_back(std::move(*front));
-  add(std::move(charts), For::kPages);
+  if (has_race && !std::holds_alternative<LineChart>(*out.verdict.picture))
+    add(Charts{{race_chart(r)}}, For::kPages);
   if (!r.front.empty()) add(front_table(r, path));
   add(race_table(r), For::kPlain);
   if (!r.candidates.empty())

@@ -339,6 +339,28 @@ std::string limits_sentence(const std::vector<ScenarioValidation>& scenarios) {
   return std::to_string(beyond) + " of " + std::to_string(with) + " rows exceed their limit.";
 }
 
+/// The mean errors of the classes, those that decide the headline first.
+std::optional<Chart> error_chart(const ValidationRecord& record) {
+  BarChart chart;
+  chart.unit = Unit::kPercent;
+  for (const ValidationRecord::ClassError& row : record.by_class)
+    chart.bars.push_back({.name = (row.held_out ? "* " : "") +
+                                  std::string(enum_name(row.error.trust)) + ": " +
+                                  row.error.quantity,
+                          .value = row.error.mean,
+                          .colour = row.held_out ? std::size_t{1} : std::size_t{0}});
+  if (chart.bars.empty()) return std::nullopt;
+  std::ranges::stable_sort(chart.bars, {}, &BarChart::Bar::value);
+  const auto said = [](const BarChart::Bar& bar) {
+    return bar.name + " " + human(bar.value, Unit::kPercent) + " off";
+  };
+  chart.title = "Nearest is " + said(chart.bars.front()) + ", farthest " + said(chart.bars.back());
+  chart.subtitle =
+      "Mean absolute error in percent of the published value, by class of step times; * had no "
+      "part in any fit.";
+  return chart;
+}
+
 StudyVerdict verdict_of(const ValidationRecord& record) {
   using Class = std::pair<models::Trust, bool>;
   std::vector<Class> classes;
@@ -350,7 +372,8 @@ StudyVerdict verdict_of(const ValidationRecord& record) {
     text += (text.empty() ? "" : ", ") + row.error.quantity + " " + fixed_text(row.error.mean, 1) +
             "\u00a0% (" + std::to_string(row.error.cells) + ")";
   }
-  StudyVerdict verdict{.headline = "No published number of these scenarios is scored by class."};
+  StudyVerdict verdict{.headline = "No published number of these scenarios is scored by class.",
+                       .picture = error_chart(record)};
   for (const Class& key : classes) {
     const auto& [trust, held_out] = key;
     if (key == classes.front())
