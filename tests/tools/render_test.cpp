@@ -419,18 +419,18 @@ TEST(TextTable, IsAsWideAsTheTerminal) {
   table.add_heading(3, 2, "other");
   table.add_row({"0", "1", "2", "3", "4"});
   EXPECT_EQ(table.str(),
-            "       -- one --  -- other --\n"
-            "stage  now  then  now    then\n"
-            "0        1     2    3       4\n");
-  EXPECT_EQ(table.str(29), table.str());
-  EXPECT_EQ(table.str(28),
+            "       -- one --  - other -\n"
+            "stage  now  then  now  then\n"
+            "0        1     2    3     4\n");
+  EXPECT_EQ(table.str(27), table.str());
+  EXPECT_EQ(table.str(26),
             "       -- one --\n"
             "stage  now  then\n"
             "0        1     2\n"
             "\n"
-            "       -- other --\n"
-            "stage  now    then\n"
-            "0        3       4\n");
+            "       - other -\n"
+            "stage  now  then\n"
+            "0        3     4\n");
 }
 
 TEST(WrappedText, BreaksAtSpacesAndNowhereElse) {

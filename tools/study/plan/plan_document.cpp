@@ -144,7 +144,7 @@ std::string nearest_miss(const PlanRecord& r) {
     if (e.worst && (r.plans.empty() || e.price_per_hour.value_or(INFINITY) < most) &&
         (nearest == nullptr || shortfall(e) < shortfall(*nearest)))
       nearest = &e;
-  if (nearest == nullptr) return {};
+  if (nearest == nullptr || (!r.plans.empty() && std::isinf(shortfall(*nearest)))) return {};
   return fmt::format(
       "{}: {} of {}{}, with {} {} (goal {}).",
       r.plans.empty() ? "Nearest" : "Nearest of what costs less", fleet_text(nearest->replicas),

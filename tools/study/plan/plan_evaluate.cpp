@@ -1,6 +1,7 @@
 #include "tools/study/plan/plan_evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/scalar_parse.h"
 #include "sim/observe/metrics_collector.h"
@@ -124,30 +125,37 @@ std::size_t FleetEvaluator::wanted_runs(const FleetEvaluation& evaluation) const
 
 namespace {
 
-/// What the probe says of the queue takes the place of what single runs show.
-void judge_growth(const SteadyProbe& steady, GoalState& state) {
+/// What the probe says of the queue takes the place of what single runs show. Of a fleet that falls
+/// behind, the other goals say how long its runs were, and may have no value at all: the queue is
+/// what it misses most.
+void judge_growth(const SteadyProbe& steady, GoalState& state, std::span<GoalState> others) {
   state.verdict = steady.sustains ? GoalVerdict::kMeets : GoalVerdict::kMisses;
   state.estimate.mean = steady.sustains ? 0 : steady.unanswered;
   state.estimate.half_width = 0;
   state.shortfall = steady.sustains ? 0 : 1 / std::max(1e-6, 1 - steady.unanswered);
+  if (steady.sustains) return;
+  for (GoalState& other : others)
+    if (&other != &state)
+      other.shortfall = std::min(other.shortfall, std::nextafter(state.shortfall, 0.0));
 }
 
 }  // namespace
 
 void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation) {
   evaluation.states.clear();
-  bool meets = true;
-  bool misses = false;
   for (std::size_t g = 0; g < space.goals.size(); ++g) {
     std::vector<double> values;
     for (const FleetRun& run : evaluation.runs) values.push_back(run.values[g]);
     evaluation.states.push_back(judge(space.goals[g], values, space.config.confidence));
-    if (space.goals[g].kind == PlanGoal::Kind::kGrowth && evaluation.steady)
-      judge_growth(*evaluation.steady, evaluation.states.back());
-    const GoalVerdict verdict = evaluation.states.back().verdict;
-    meets = meets && verdict == GoalVerdict::kMeets;
-    misses = misses || verdict == GoalVerdict::kMisses;
   }
+  for (std::size_t g = 0; g < space.goals.size(); ++g)
+    if (space.goals[g].kind == PlanGoal::Kind::kGrowth && evaluation.steady)
+      judge_growth(*evaluation.steady, evaluation.states[g], evaluation.states);
+  const bool meets = std::ranges::all_of(evaluation.states, [](const GoalState& state) {
+    return state.verdict == GoalVerdict::kMeets;
+  });
+  const bool misses = std::ranges::find(evaluation.states, GoalVerdict::kMisses,
+                                        &GoalState::verdict) != evaluation.states.end();
   evaluation.verdict =
       misses ? GoalVerdict::kMisses : (meets ? GoalVerdict::kMeets : GoalVerdict::kOpen);
 }
