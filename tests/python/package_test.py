@@ -204,7 +204,7 @@ class Studies(unittest.TestCase):
         found = routesim.plan("plan.yaml")
         self.assertTrue(found.passed)
         self.assertEqual(found.raw["plan"], "next-year")
-        self.assertIn(" 4 vllm on H100-SXM", repr(found))
+        self.assertIn(" 3 vllm on H100-SXM", repr(found))
         # A dict with a dict in it, and a fleet that is too small.
         plan = {
             "name": "one-server",
@@ -398,7 +398,7 @@ class Tables(unittest.TestCase):
         )
         self.assertEqual(len(sweep.stages()), 18)
         plans = routesim.plan("plan.yaml").plans()
-        self.assertEqual(list(plans["replicas.vllm"]), [4, 9])
+        self.assertEqual(list(plans["replicas.vllm"]), [3, 8])
         compared = routesim.compare(self.result, variant=["service", "prefix-aware"])
         changes = compared.changes()
         self.assertEqual(set(changes["stage"]), {"0", "1", "2", "all"})

@@ -447,6 +447,8 @@ DotPlot interval_chart(const Pair& pair) {
 std::string short_path(const ComparisonRecord& record, const ComparisonRecord::File& file) {
   const std::filesystem::path base = record.base.path, changed = record.changed.path;
   const std::filesystem::path own = file.path;
+  // A descriptor has no name of its own; a caller of the process knows it by its path.
+  if (file.path.starts_with("/dev/") || file.path.starts_with("/proc/")) return file.path;
   if (base.filename() != changed.filename()) return own.filename().string();
   return (own.parent_path().filename() / own.filename()).string();
 }

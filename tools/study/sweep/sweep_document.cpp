@@ -516,15 +516,22 @@ ExportTable data_of(const std::string& name, const SweepCells& cells) {
   return table;
 }
 
-/// The first figure outside a fold becomes the picture of the verdict.
-void lift_picture(StudyDocument& document) {
-  for (Block& block : document.blocks)
+/// The first figure becomes the picture of the verdict; one of a fold says of which.
+bool lift_picture(std::vector<Block>& blocks, const std::string& fold, StudyVerdict& verdict) {
+  for (Block& block : blocks) {
     if (auto* const figures = std::get_if<Charts>(&block.content);
         figures != nullptr && !figures->charts.empty()) {
-      document.verdict.picture = std::move(figures->charts.front());
+      verdict.picture = std::move(figures->charts.front());
       figures->charts.erase(figures->charts.begin());
-      return;
+      if (!fold.empty())
+        std::visit([&](auto& chart) { chart.title += ", " + fold; }, *verdict.picture);
+      return true;
     }
+    if (auto* const inner = std::get_if<Fold>(&block.content);
+        inner != nullptr && lift_picture(inner->blocks, inner->title, verdict))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -560,7 +567,7 @@ StudyDocument sweep_document(const SweepRecord& record, const std::string& quest
           {Fold{panel.title, std::move(blocks), &panel == &goals.panels()[0]}, For::kPages});
   }
   if (out.blocks.size() == before) out.blocks.pop_back();
-  lift_picture(out);
+  lift_picture(out.blocks, "", out.verdict);
   out.blocks.push_back({Fold{"All " + std::to_string(cells.rows.size()) + " cells, in numbers",
                              {{cells_table(cells, goals)}}},
                         For::kPages});

@@ -127,6 +127,15 @@ class Usage(TypedDict):
     max: float
 
 
+class SteadyState(TypedDict):
+    """Whether it shows what its load would do without end."""
+
+    #: steady: no queue grows. growing: overloaded. too-short: it ends before it tells.
+    state: Literal["steady", "growing", "too-short"]
+    #: Seconds for which it should send to tell. Absent where it tells.
+    telling_s: NotRequired[float]
+
+
 class Quantiles(TypedDict):
     """Latencies at each of quantile_levels, s. Null when there is no value."""
 
@@ -187,6 +196,7 @@ class Stage(TypedDict):
     preemptions: int
     #: The queue grows until the stage ends, so latencies depend on how long it lasts.
     overloaded: bool
+    steady_state: NotRequired[SteadyState]
     quantiles: Quantiles
     goodput: NotRequired[Goodput]
     #: Published numbers of this stage. Absent when the scenario has none.
@@ -478,6 +488,24 @@ class KvCapacityBand(TypedDict):
     stages: list[KvCapacityBandStage]
 
 
+class Capacity(TypedDict):
+    """The highest rate of the load that the servers sustain without end."""
+
+    #: Requests/s that the servers sustain without end: the best estimate.
+    rate: NotRequired[float]
+    #: Requests/s: the highest rate that was simulated and sustained.
+    low: NotRequired[float]
+    #: Requests/s: the lowest rate at which the queue grew, or what was answered then, with two
+    #: standard errors, if that is less.
+    high: NotRequired[float]
+    #: What binds there; empty where nothing was seen.
+    limit: str
+    #: Why the load has no such rate; empty where it has one.
+    why_not: str
+    #: Requests simulated to find it.
+    requests: int
+
+
 class Cluster(TypedDict):
     """Counters of the cluster at each point of time_s."""
 
@@ -565,6 +593,7 @@ class Variant(TypedDict):
     replicas: list[Replica]
     trust: Trust
     kv_capacity_band: NotRequired[KvCapacityBand]
+    capacity: NotRequired[Capacity]
     #: Requests that the load tool sends before its run, without a report.
     preparation: NotRequired[list[Stage]]
     series: NotRequired[Series]
