@@ -69,8 +69,8 @@ bool write_text(const std::string& path, std::string_view text, Console& console
   return true;
 }
 
-bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render,
-                   Console& console, bool partial) {
+bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render, Console& console,
+                   bool partial) {
   OutputBatch batch;
   for (const Output& output : outputs) {
     const std::string text =

@@ -48,7 +48,7 @@ using RenderOutput = std::function<std::string(const std::string& format, std::s
 
 /// Renders and writes each: all files, or, after one could not be written, none. What is printed
 /// has the width of the terminal. Files of partial results go to partial_path().
-bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render,
-                   Console& console, bool partial = false);
+bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render, Console& console,
+                   bool partial = false);
 
 }  // namespace routesim::tools

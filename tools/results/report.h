@@ -38,9 +38,9 @@ struct StageBand {
 /// is less. An end that was not found is absent.
 struct Capacity {
   std::optional<double> rate = {}, low = {}, high = {};  ///< The best estimate, and its interval.
-  std::string limit{};                    ///< What binds there; empty where nothing was seen.
-  std::string why_not{};                  ///< Why there is no rate; empty where there is one.
-  std::int64_t requests = 0;              ///< Simulated to find it.
+  std::string limit{};        ///< What binds there; empty where nothing was seen.
+  std::string why_not{};      ///< Why there is no rate; empty where there is one.
+  std::int64_t requests = 0;  ///< Simulated to find it.
 };
 
 /// One variant's result, beside the published numbers it is compared with.

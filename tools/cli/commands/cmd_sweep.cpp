@@ -219,10 +219,10 @@ class SweepCommand {
         continue;
       }
       const std::string text =
-          output.format == "jsonl"  ? content
-          : output.format == "html" ? document_page(document, page.json)
-                                    : draw(document, output.format,
-                                           output.path.empty() ? console_.output_width() : 0);
+          output.format == "jsonl" ? content
+          : output.format == "html"
+              ? document_page(document, page.json)
+              : draw(document, output.format, output.path.empty() ? console_.output_width() : 0);
       ok = write_text(output.path, text, console_) && ok;
     }
     return ok ? ExitCode::kSuccess : ExitCode::kInvalid;
