@@ -103,6 +103,44 @@ void expect_no_false_hold(const PageRun& run, const Verdict& verdict) {
   }
 }
 
+/// What the stages show beside the rate that is sustained.
+void expect_true_stages(const PageRun& run, const Verdict& verdict) {
+  static const std::regex kFrom("^its stages are overloaded from ([0-9.]+) req/s on$"),
+      kOne("^its stage at ([0-9.]+) req/s is overloaded$"),
+      kFails("^its stage at ([0-9.]+) req/s fails .*% of its requests$"),
+      kNone("^its stages? (?:up to|at) ([0-9.]+) req/s (ends?|shows?) .*$");
+  for (const Knee& knee : verdict.knees) {
+    if (knee.seen.empty()) continue;
+    const VariantView& v = named(run, knee.variant);
+    const std::string text = plain_spaces(knee.seen);
+    std::smatch m;
+    const bool from = std::regex_match(text, m, kFrom),
+               one = !from && std::regex_match(text, m, kOne);
+    const bool fails = !from && !one && std::regex_match(text, m, kFails);
+    ASSERT_TRUE(from || one || fails || std::regex_match(text, m, kNone)) << text;
+    for (const StageView& s : v.stages) {
+      const bool is_it = shown(*s.rate, Unit::kNone) == m[1];
+      const bool is_above = *s.rate >= std::stod(m[1]);
+      if (from && is_above) {
+        EXPECT_TRUE(s.overloaded) << text;
+      }
+      if (one && is_it) {
+        EXPECT_TRUE(s.overloaded) << text;
+      }
+      if (fails && is_it) {
+        EXPECT_GT(share_of_failures(s), 0.01) << text;
+      }
+      if (!from && !one && !fails) {
+        EXPECT_TRUE(is_held(s)) << text;
+        EXPECT_LE(*s.rate, std::stod(m[1])) << text;
+        if (is_it && m[2].str().starts_with("end")) {
+          EXPECT_TRUE(is_too_short(s)) << text;
+        }
+      }
+    }
+  }
+}
+
 /// `first token, mean at 20 req/s: 1 s instead of 2 s with the base a (-50.0 %)` has both values of
 /// one stage, which both hold, or of the whole run.
 void expect_true_line(const PageRun& run, const VerdictLine& line, const std::string& winner) {
@@ -184,6 +222,7 @@ TEST(VerdictClaims, AreTrueOfRandomRuns) {
     const PageRun run = RandomRun(n).run;
     const Verdict verdict = verdict_of(run);
     expect_no_false_hold(run, verdict);
+    expect_true_stages(run, verdict);
     expect_true_winner(run, verdict);
     expect_true_overload(run, verdict);
     expect_true_headline(run, verdict);
@@ -191,7 +230,7 @@ TEST(VerdictClaims, AreTrueOfRandomRuns) {
     winners += verdict.winner.empty() ? 0 : 1;
     sustained += plain_spaces(verdict.headline).find("it sustains") != std::string::npos ? 1 : 0;
     lines += verdict.lines.size();
-    if (HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(winners, 200U);
   EXPECT_GT(sustained, 50U);

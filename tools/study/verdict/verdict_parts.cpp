@@ -70,13 +70,27 @@ std::vector<const StageView*> deciding_stages(const std::vector<const VariantVie
   return stages;
 }
 
-/// What the stages show beside the rate that the servers sustain; may be empty.
-std::string seen_text(const Capacity& c, const Knee& seen, double top) {
-  if (seen.first_overloaded)
-    return "its stages are overloaded from " + per_second(*seen.first_overloaded) + " on";
-  if (c.high && top > *c.high)
-    return "its stages up to " + per_second(top) + " end before their queue shows";
-  return {};
+/// What the stages, by rate, show beside the rate that the servers sustain; may be empty.
+std::string seen_text(const Capacity& c, const std::vector<const StageView*>& stages) {
+  const auto bad = std::ranges::find_if(stages, [](const StageView* s) { return !is_held(*s); });
+  if (bad != stages.end()) {
+    const std::string place = per_second(*(*bad)->rate);
+    if (!(*bad)->overloaded)
+      return "its stage at " + place + " fails " + human(share_of_failures(**bad), Unit::kRatio) +
+             " of its requests";
+    const bool on =
+        bad + 1 != stages.end() &&
+        std::all_of(bad, stages.end(), [](const StageView* s) { return s->overloaded; });
+    return on ? "its stages are overloaded from " + place + " on"
+              : "its stage at " + place + " is overloaded";
+  }
+  const StageView& top = *stages.back();
+  if (!c.high || *top.rate <= *c.high) return {};
+  const bool one = stages.size() == 1;
+  return (one ? "its stage at " : "its stages up to ") + per_second(*top.rate) +
+         (is_too_short(top)
+              ? (one ? " ends before its queue shows" : " end before their queue shows")
+              : (one ? " shows" : " show") + std::string(" no queue that grows"));
 }
 
 /// Rates in order, for a load that keeps its rate. More load is never easier for the same servers.
@@ -161,10 +175,7 @@ Knee rate_knee(const std::vector<const VariantView*>& variants, const std::strin
   Knee knee = stage_knee(variants, name);
   const std::optional<Capacity>& capacity = variants.front()->capacity;
   if (!capacity) return knee;
-  double top = 0;
-  for (const VariantView* v : variants)
-    for (const std::size_t i : reported_stages(*v)) top = std::max(top, *v->stages[i].rate);
-  knee.seen = seen_text(*capacity, knee, top);
+  knee.seen = seen_text(*capacity, deciding_stages(variants));
   knee.capacity = capacity;
   knee.text = "sustains " + per_second(*capacity->rate) + " " + interval_text(*capacity) +
               (capacity->limit.empty() ? "" : ", limited by " + capacity->limit) +
