@@ -114,6 +114,31 @@ TEST_F(CapacityTest, OfRandomAnswersIsThatOfTheirMean) {
   EXPECT_NEAR(found.rate.value_or(0), 12 / (0.010 * 127 / 15), 0.02 * 142);
 }
 
+// The same servers, short of one thing each.
+TEST_F(CapacityTest, SaysWhatLimitsIt) {
+  const auto limit = [&](const std::string& load, const std::string& engine,
+                         const std::string& routing) {
+    const sim::RunPlan plan = prepared(
+        "name: s\nworkload: {" + load + "}\ncluster:\n  pools:\n  - {name: a, replicas: 2, " +
+        "accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2, engine: {" + engine +
+        "}}\nrouting: {balancer: round-robin" + routing + "}\n");
+    return capacity(plan, 4).limit;
+  };
+  const std::string chat = "groups: {prefix_len: 64, suffix_len: 64, output_len: 200}";
+  EXPECT_EQ(limit("groups: {prefix_len: 0, suffix_len: 8000, output_len: 1}", "", ""),
+            "prefill compute");
+  EXPECT_EQ(limit(chat, "max_num_seqs: 4", ""), "max_num_seqs");
+  EXPECT_EQ(limit(chat, "num_gpu_blocks: 200", ""), "KV blocks");
+  EXPECT_EQ(limit(chat, "", ", service_time: 500ms"), "router");
+  EXPECT_EQ(limit(chat, "",
+                  ", gateway: {protocol: http1, max_connections: 8, max_pending_requests: 100000}"),
+            "gateway");
+  EXPECT_EQ(limit("vllm_bench: {dataset_name: random, request_rate: 5, max_concurrency: 2, "
+                  "random: {input_len: 64, output_len: 200}}",
+                  "", ""),
+            "client");
+}
+
 TEST_F(CapacityTest, OfAClosedLoopIsNone) {
   const sim::RunPlan plan = prepared(
       "name: s\nworkload: {conversations: {threads: 5, virtual_users: 2}}\ncluster:\n  pools:\n"

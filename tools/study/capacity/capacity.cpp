@@ -69,19 +69,19 @@ class Search {
 
 }  // namespace
 
-RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, std::uint64_t seed,
-                     Experiment& experiment, Diagnostics& found, std::string& why_not) {
+RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experiment& experiment,
+                     Diagnostics& found) {
   sim::RunPlan held = plan;
   // The watch ends it before, unless a client falls behind.
   const double seconds = 4 * static_cast<double>(rules.most_sends) / rules.rate;
   constexpr double kMostSeconds = 50 * 86'400.0;  // Within what the clock of a run holds.
-  why_not = seconds > kMostSeconds ? "its requests come too rarely"
-                                   : sim::hold_rate(held, rules.rate, seconds);
   RateProbe probe{.rate = rules.rate, .window = {}};
-  if (!why_not.empty()) return probe;
+  probe.why_not = seconds > kMostSeconds ? "its requests come too rarely"
+                                         : sim::hold_rate(held, rules.rate, seconds);
+  if (!probe.why_not.empty()) return probe;
   sim::Progress progress;
   LoadWatch watch(rules, progress.stop);
-  experiment.probe(held, seed, watch, progress, found);
+  experiment.probe(held, plan.scenario.seed, watch, progress, found);
   probe.sustains = watch.sustains();
   probe.window = watch.window();
   probe.limit = watch.limit();
@@ -96,17 +96,13 @@ Capacity find_capacity(const sim::RunPlan& plan, const CapacityRules& rules, Exp
                        Diagnostics& found) {
   Search search(rules);
   std::int64_t requests = 0;
-  std::string why_not;
-  int probes = 0;
-  while (probes < kMostProbes && requests < rules.most_sends) {
+  for (int probes = 0; probes < kMostProbes && requests < rules.most_sends; ++probes) {
     const std::optional<double> rate = search.next();
     if (!rate) break;
-    const RateProbe probe =
-        probe_rate(plan, {.rate = *rate, .most_sends = std::max(rules.sends, kWatchBins)},
-                   plan.scenario.seed, experiment, found, why_not);
-    if (!why_not.empty() || found.has_errors()) return {.why_not = why_not};
+    const RateProbe probe = probe_rate(
+        plan, {.rate = *rate, .most_sends = std::max(rules.sends, kWatchBins)}, experiment, found);
+    if (!probe.why_not.empty() || found.has_errors()) return {.why_not = probe.why_not};
     experiment.throw_if_stopped();
-    ++probes;
     requests += probe.sent;
     if (probe.sustains == Sustains::kOpen) break;
     search.tell(probe);

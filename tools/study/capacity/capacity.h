@@ -32,6 +32,7 @@ double guess_capacity(const sim::RunResult& result);
 
 /// One run at `rate`; see LoadWatch.
 struct RateProbe {
+  std::string why_not = {};  ///< Why the load has no rate to hold; empty where it has one.
   double rate = 0;
   Sustains sustains = Sustains::kOpen;
   SteadyWindow window;
@@ -40,7 +41,7 @@ struct RateProbe {
   double warm_up_s = 0;  ///< When the warm-up has ended.
   double answer_s = 0;   ///< How long an answer takes, by what is in flight (Little's law).
 };
-RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, std::uint64_t seed,
-                     Experiment& experiment, Diagnostics& found, std::string& why_not);
+RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experiment& experiment,
+                     Diagnostics& found);
 
 }  // namespace routesim::tools

@@ -96,6 +96,11 @@ void LoadWatch::on_done(const sim::RequestRecord& record) {
     ++now_.turned_away;
 }
 
+void LoadWatch::on_result(const sim::RunResult& result, bool) {
+  const std::optional<sim::GatewayResult>& gateway = result.routing.gateway;
+  gateway_waits_ = gateway && gateway->longest_wait.to_seconds() > result.routing.longest_wait_s;
+}
+
 void LoadWatch::on_tick(SimTime now) {
   note_queues();
   next_ = now + bin_;
@@ -177,7 +182,7 @@ void LoadWatch::judge() {
 
 Limit LoadWatch::limit() const {
   Waits all;
-  double away = 0, lag = 0;
+  double lag = 0;
   for (std::size_t i = window_.first; i < bins_.size(); ++i) {
     const Waits& w = waits_[i];
     all.servers += w.servers;
@@ -187,12 +192,11 @@ Limit LoadWatch::limit() const {
     all.decodes += w.decodes;
     all.unrouted += w.unrouted;
     all.in_flight += w.in_flight;
-    away += static_cast<double>(bins_[i].turned_away);
     lag = std::max(lag, bins_[i].lag_s);
   }
   if (window_.sent_per_s < kSent * rules_.rate && lag > 1) return Limit::kClient;
-  if (2 * all.unrouted > all.in_flight) return Limit::kRouter;
-  if (all.servers == 0) return view_ == nullptr && away > 0 ? Limit::kGateway : Limit::kNone;
+  if (2 * all.unrouted > all.in_flight) return gateway_waits_ ? Limit::kGateway : Limit::kRouter;
+  if (all.servers == 0) return Limit::kNone;
   const std::array<std::pair<std::int32_t, Limit>, 4> counts = {{{all.tokens, Limit::kPrefill},
                                                                  {all.decodes, Limit::kDecode},
                                                                  {all.blocks, Limit::kKvBlocks},

@@ -44,6 +44,7 @@ class LoadWatch final : public sim::Observer {
   SimTime next_tick() const override { return next_; }
   void on_tick(SimTime now) override;
   void on_end(SimTime) override { view_ = nullptr; }
+  void on_result(const sim::RunResult& result, bool complete) override;
 
   Sustains sustains() const { return sustains_; }
   const SteadyWindow& window() const { return window_; }
@@ -76,6 +77,7 @@ class LoadWatch final : public sim::Observer {
   std::vector<LoadBin> bins_;
   std::vector<Waits> waits_;          ///< By bin.
   std::vector<std::size_t> emptied_;  ///< By endpoint: the last bin at whose end it had no queue.
+  bool gateway_waits_ = false;        ///< For connections longer than the router for decisions.
   SteadyWindow window_;
   Sustains sustains_ = Sustains::kOpen;
 };

@@ -77,13 +77,13 @@ void FleetEvaluator::hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation
   constexpr std::int64_t kProbeSends = 4'000;
   constexpr double kRequests = 3'000, kAnswers = 4;
   const double rate = evaluation.probe.rate;
-  std::string why_not;
   const RateProbe probe = probe_rate(
       plan, {.rate = rate, .most_sends = kProbeSends, .answered_error = 0.05, .patient = true},
-      plan.scenario.seed, experiment_, found, why_not);
+      experiment_, found);
   // What is turned away has a goal of its own, and does not let a queue show.
   const bool is_cut = probe.window.turned_away > 0.01;
-  if (!why_not.empty() || found.has_errors() || probe.sustains == Sustains::kOpen || is_cut) return;
+  if (!probe.why_not.empty() || found.has_errors() || probe.sustains == Sustains::kOpen || is_cut)
+    return;
   evaluation.steady = {.sustains = probe.sustains == Sustains::kYes,
                        .unanswered = std::max(0.0, 1 - probe.window.answered_per_s / rate)};
   const double warm_up_s = std::max(probe.warm_up_s, probe.answer_s);
