@@ -69,12 +69,15 @@ bool write_text(const std::string& path, std::string_view text, Console& console
   return true;
 }
 
+std::size_t width_of(const Output& output, const Console& console) {
+  return output.path.empty() ? console.output_width() : 0;
+}
+
 bool write_outputs(const std::vector<Output>& outputs, const RenderOutput& render, Console& console,
                    bool partial) {
   OutputBatch batch;
   for (const Output& output : outputs) {
-    const std::string text =
-        render(output.format, output.path.empty() ? console.output_width() : 0);
+    const std::string text = render(output.format, width_of(output, console));
     if (output.path.empty()) {
       console.print(text);
     } else {

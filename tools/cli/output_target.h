@@ -43,6 +43,10 @@ class OutputBatch {
 /// Prints a text, or writes it where `path` is not empty. False, with a message, when it could not.
 bool write_text(const std::string& path, std::string_view text, Console& console);
 
+/// The columns that a text of this output has: those of the terminal where it is printed, otherwise
+/// 0.
+std::size_t width_of(const Output& output, const Console& console);
+
 /// Makes the text of a format, of `width` columns where it has lines.
 using RenderOutput = std::function<std::string(const std::string& format, std::size_t width)>;
 

@@ -218,11 +218,10 @@ class SweepCommand {
         ok = finish_file(output.path, journal_.finish(content), console_) && ok;
         continue;
       }
-      const std::string text =
-          output.format == "jsonl" ? content
-          : output.format == "html"
-              ? document_page(document, page.json)
-              : draw(document, output.format, output.path.empty() ? console_.output_width() : 0);
+      const std::string text = output.format == "jsonl" ? content
+                               : output.format == "html"
+                                   ? document_page(document, page.json)
+                                   : draw(document, output.format, width_of(output, console_));
       ok = write_text(output.path, text, console_) && ok;
     }
     return ok ? ExitCode::kSuccess : ExitCode::kInvalid;

@@ -379,7 +379,7 @@ std::string capacity_text(const PlanRecord::Capacity& kv) {
 std::string too_short_text(const FleetEvaluation& best) {
   const double sent = best.mean_of(&FleetRun::send_s);
   const double answer = best.mean_of(&FleetRun::mean_latency_s);
-  if (sent >= 3 * answer) return {};
+  if (sent >= sim::kFewestAnswers * answer) return {};
   return fmt::format(
       "Too short to tell: a run sends for {} s and an answer takes {} s, so batches still "
       "fill when it ends. Set demand.duration to {} s or more. ",

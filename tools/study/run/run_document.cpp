@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/render/render.h"
 #include "tools/results/text_table.h"
 #include "tools/study/run/run_charts.h"
 #include "tools/study/run/run_tables.h"
@@ -16,8 +17,7 @@ namespace {
 std::string seeds_of(const PageRun& run) {
   if (run.replications < 2) return "seed " + run.seed;
   const std::uint64_t first = std::stoull(run.seed);
-  return "seeds " + run.seed + " to " +
-         std::to_string(first + static_cast<std::uint64_t>(run.replications) - 1);
+  return seeds_text({first, first + static_cast<std::uint64_t>(run.replications) - 1});
 }
 
 StudyVerdict study_verdict(const PageRun& run) {

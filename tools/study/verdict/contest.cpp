@@ -164,7 +164,7 @@ bool is_too_short(const StageView& stage) {
   if (stage.telling_s) return is_held(stage);
   const Datum *sent = stage.find("send_duration"), *answer = stage.find("request_latency.mean");
   return stage.rate.value_or(0) > 0 && is_held(stage) && sent != nullptr && answer != nullptr &&
-         sent->value < 3 * answer->value;
+         sent->value < sim::kFewestAnswers * answer->value;
 }
 
 bool holds_stage(const VariantView& variant, std::size_t stage) {
