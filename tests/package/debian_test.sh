@@ -89,7 +89,7 @@ says() {  # says DESCRIPTION PATTERN ARGUMENT...: the command prints a line with
   expect "$what" grep -q "$pattern" "$scratch/out"
 }
 says "list finds the installed scenarios" \
-  "^$share/routesim/scenarios/llm-d-qwen3-32b-16xh100.yaml " list scenarios
+  "^scenarios/llm-d-qwen3-32b-16xh100.yaml " list scenarios
 for name in llm-d-qwen3-32b-16xh100 scenarios/llm-d-qwen3-32b-16xh100.yaml qwen3-32b-cheapest-fleet \
   sweeps/h100-rate-map docs/examples/question.yaml; do
   expect "check finds $name" "$command" check "$name"
