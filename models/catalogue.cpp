@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "models/kernels/kernel_latency.h"
 
 namespace routesim::models {
 
@@ -291,7 +292,11 @@ std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogu
                                                        const RooflineOptions& options) {
   const FittedCurve* curve =
       catalogue.find_cost_curve(a.name, m.name, p, preset, true, options.kv_dtype);
-  if (curve == nullptr) return std::make_shared<Roofline>(a, m, p, options);
+  if (curve == nullptr) {
+    if (auto kernels = KernelLatency::make(a, m, p, options))
+      return std::make_shared<KernelLatency>(*std::move(kernels));
+    return std::make_shared<Roofline>(a, m, p, options);
+  }
   std::string provenance =
       "cost curve " + curve->accelerator + " / " + curve->model + " tp" + std::to_string(p.tp);
   if (p.dp > 1) provenance += " dp" + std::to_string(p.dp);

@@ -60,6 +60,7 @@ struct DecodeRun {
 enum class Trust {
   kFitted,        ///< Measured, or fitted to measurements of this deployment.
   kExtrapolated,  ///< The same, but the batch lies outside the range of those measurements.
+  kKernels,       ///< A sum of measured kernels; nothing of this deployment was measured.
   kRoofline,      ///< First principles, with efficiencies measured on this accelerator.
   kDataSheet,     ///< First principles, with efficiencies of a similar one, or the defaults.
 };
@@ -69,8 +70,8 @@ enum class Trust {
 namespace routesim {
 template <>
 struct EnumNames<models::Trust> {
-  static constexpr std::array<std::string_view, 4> value = {"fitted", "outside the fitted range",
-                                                            "roofline", "data sheet"};
+  static constexpr std::array<std::string_view, 5> value = {
+      "fitted", "outside the fitted range", "kernels", "roofline", "data sheet"};
 };
 }  // namespace routesim
 

@@ -109,13 +109,13 @@ std::optional<MeasuredLatency> MeasuredLatency::make(const MeasuredTable& table,
   return m;
 }
 
-MeasuredLatency::Line MeasuredLatency::decode_line(std::int64_t b, std::int64_t context) const {
-  const std::vector<std::int64_t>& x = decode_.x;
-  const std::vector<std::int64_t>& y = decode_.y;
+DecodeLine decode_line(const TickGrid& grid, std::int64_t b, std::int64_t context) {
+  const std::vector<std::int64_t>& x = grid.x;
+  const std::vector<std::int64_t>& y = grid.y;
   const std::size_t i = cell_of(x, static_cast<double>(b));
   const auto at = [&](std::size_t j) {  // Time at `b` sequences and context knot j.
-    const std::int64_t low = decode_.ticks[i * y.size() + j];
-    const std::int64_t high = decode_.ticks[(i + 1) * y.size() + j];
+    const std::int64_t low = grid.ticks[i * y.size() + j];
+    const std::int64_t high = grid.ticks[(i + 1) * y.size() + j];
     return std::max<std::int64_t>(1, low + (high - low) * (b - x[i]) / (x[i + 1] - x[i]));
   };
   // Below the first knot time is flat: an extension could fall to nothing.
@@ -153,16 +153,16 @@ std::int64_t MeasuredLatency::prefill_ticks(const BatchShape& s) const {
 }
 
 std::int64_t MeasuredLatency::step_ticks(const BatchShape& s) const {
-  if (s.tokens() == 0) return s.group_tokens == 0 ? 0 : decode_line(1, 0).first;
+  if (s.tokens() == 0) return s.group_tokens == 0 ? 0 : decode_line(decode_, 1, 0).first;
   const std::int64_t decode =
-      s.decode_requests > 0 ? decode_line(s.decode_requests, s.decode_context).first : 0;
+      s.decode_requests > 0 ? decode_line(decode_, s.decode_requests, s.decode_context).first : 0;
   if (s.prefill_tokens == 0) return decode;
   const std::int64_t prefill = prefill_ticks(s);
   return decode == 0 ? prefill : std::max(std::max(decode, prefill), decode + prefill - shared_);
 }
 
 DecodeRun MeasuredLatency::decode_run(const BatchShape& s) const {
-  const Line line = decode_line(s.decode_requests, s.decode_context);
+  const DecodeLine line = decode_line(decode_, s.decode_requests, s.decode_context);
   return {line.first, line.slope * s.decode_requests, line.steps};
 }
 

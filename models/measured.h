@@ -47,6 +47,15 @@ struct TickGrid {
   std::vector<std::int64_t> ticks;  ///< x.size()·y.size(), row by row of x.
 };
 
+/// Pure decode steps of one batch size: how they grow with the context.
+struct DecodeLine {
+  std::int64_t first = 0;  ///< Ticks at the shape's context.
+  std::int64_t slope = 0;  ///< Ticks per token of total context.
+  std::int64_t steps = 1;  ///< Steps until the next context knot.
+};
+/// For `sequences` >= 1 of `context` tokens in all, over a grid of sequences and context.
+DecodeLine decode_line(const TickGrid& grid, std::int64_t sequences, std::int64_t context);
+
 /// Interpolates inside the grid, extends its edge cells linearly outside, never below one tick.
 /// Within a cell of the context axis a decode run is affine to the last tick.
 class MeasuredLatency final : public LatencyModel {
@@ -61,12 +70,6 @@ class MeasuredLatency final : public LatencyModel {
 
  private:
   MeasuredLatency() = default;
-  struct Line {
-    std::int64_t first = 0;  ///< Ticks at the shape's context.
-    std::int64_t slope = 0;  ///< Ticks per token of total context.
-    std::int64_t steps = 1;  ///< Steps until the next context knot.
-  };
-  Line decode_line(std::int64_t sequences, std::int64_t context) const;
   std::int64_t prefill_ticks(const BatchShape& shape) const;
 
   TickGrid decode_, prefill_;

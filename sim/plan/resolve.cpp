@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "models/kernels/kernel_latency.h"
 #include "models/lora.h"
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
@@ -150,6 +151,9 @@ std::shared_ptr<const models::LatencyModel> Resolver::latency(
     const models::Parallelism& parallelism, const models::RooflineOptions& options) const {
   if (c.latency_model == "roofline")
     return std::make_shared<models::Roofline>(gpu, model, parallelism, options);
+  if (c.latency_model == "kernels")
+    if (auto kernels = models::KernelLatency::make(gpu, model, parallelism, options))
+      return std::make_shared<models::KernelLatency>(*std::move(kernels));
   return models::make_latency_model(inputs_.catalogue, gpu, model, parallelism,
                                     enum_name(c.engine.preset), options);
 }
@@ -161,6 +165,18 @@ void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
                        "bring up to " +
                            std::to_string(c.pipeline_parallel) +
                            " times the throughput of a saturated server");
+}
+
+bool marlin_experts(const EngineConfig& c) {
+  if (c.moe_backend != MoeBackend::kAuto) return c.moe_backend == MoeBackend::kMarlin;
+  return !from_2026(c.preset);
+}
+
+models::Parallelism parallelism_of(const PoolConfig& c) {
+  return {.tp = c.tensor_parallel,
+          .pp = c.pipeline_parallel,
+          .dp = c.data_parallel,
+          .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
 }
 
 // The catalogue entries that a pool names, and its KV format; errors where something is unknown.
@@ -183,8 +199,14 @@ std::optional<Resolver::Named> Resolver::named(const PoolConfig& c, const std::s
         "give the path of its config.json if its layers differ");
   }
   const std::optional<models::KvDtype> dtype = kv_dtype(c, path);
-  if (c.latency_model != "auto" && c.latency_model != "roofline")
-    error(path + ".latency_model", "must be auto or roofline (got " + c.latency_model + ")");
+  if (c.latency_model != "auto" && c.latency_model != "roofline" && c.latency_model != "kernels")
+    error(path + ".latency_model",
+          "must be auto, kernels or roofline (got " + c.latency_model + ")");
+  else if (c.latency_model == "kernels" && out.gpu != nullptr && out.model != nullptr)
+    if (const std::string why =
+            models::kernels::not_covered(*out.gpu, *out.model, parallelism_of(c));
+        !why.empty())
+      error(path + ".latency_model", "cannot be kernels: " + why, "auto takes what is known best");
   if (out.model != nullptr && out.model->max_context <= 0 && !c.engine.max_model_len)
     error(path + ".engine.max_model_len",
           "is needed: model " + out.model->name + " states no max_context",
@@ -319,11 +341,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   const std::optional<Named> entries = named(c, path);
   if (!entries) return std::nullopt;
   const auto& [gpu, model, dtype] = *entries;
-  const models::Parallelism parallelism{
-      .tp = c.tensor_parallel,
-      .pp = c.pipeline_parallel,
-      .dp = c.data_parallel,
-      .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
+  const models::Parallelism parallelism = parallelism_of(c);
   const bool large = has_large_defaults(*gpu);
   ResolvedPool out;
   out.config = c;
@@ -361,7 +379,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                          .cuda_graphs = !c.engine.enforce_eager,
                          .full_graphs = c.engine.preset != EnginePreset::k2025Q3,
                          .async_scheduling = out.rules.async_scheduling,
-                         .older_experts = !from_2026(c.engine.preset),
+                         .older_experts = marlin_experts(c.engine),
                          .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2});
   if (out.rules.max_loras > 0)
     out.latency = std::make_shared<models::LoraLatency>(

@@ -39,8 +39,8 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"kv_cache_dtype", "auto, bf16 or fp8."}, c.kv_cache_dtype);
   field(d,
         {"latency_model",
-         "auto: the fitted curve if the catalogue has one, else the roofline; "
-         "or `roofline`."},
+         "auto: the fitted curve if the catalogue has one, else the roofline; or `roofline`; or "
+         "`kernels`: sums of measured kernels."},
         c.latency_model);
   field(d, {"engine", "How each engine core schedules."}, c.engine);
   field(d, {"api_server", "What a request goes through before an engine core hears of it."},

@@ -22,6 +22,11 @@ static void describe_switches(Describer& d, EngineConfig& c) {
          "absent."},
         c.async_scheduling);
   field(d,
+        {"moe_backend",
+         "Kernels of 4-bit experts: marlin (VLLM_MXFP4_USE_MARLIN=1; the presets of 2025), triton, "
+         "or what the preset's releases take."},
+        c.moe_backend);
+  field(d,
         {"skip_unallocatable_head",
          "With nothing running, look past a head of queue that does "
          "not fit; the preset's value when absent."},

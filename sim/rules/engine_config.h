@@ -25,6 +25,10 @@ enum class SchedulingPolicy { kFcfs, kPriority };
 /// The place of freed blocks: all go to the tail of the free queue, or unhashed ones to its head.
 enum class FreeQueue { kAppendAll, kUnhashedFirst };
 
+/// Kernels of routed experts (--moe-backend), as far as step times depend on them: what the release
+/// takes, Marlin, or Triton.
+enum class MoeBackend { kAuto, kMarlin, kTriton };
+
 /// The engine as the user configures it. Absent optionals take the preset's or the device's value.
 struct EngineConfig {
   EnginePreset preset = EnginePreset::k2026H1;
@@ -46,6 +50,7 @@ struct EngineConfig {
   std::optional<double> watermark;
   std::optional<FreeQueue> free_queue;
   std::optional<bool> async_scheduling;
+  MoeBackend moe_backend = MoeBackend::kAuto;
   std::optional<bool> skip_unallocatable_head;
   std::optional<bool> idle_polling;
   std::optional<bool> hybrid_kv_manager;
@@ -172,6 +177,10 @@ template <>
 struct routesim::EnumNames<routesim::sim::EnginePreset> {
   static constexpr std::array<std::string_view, 4> value = {"2025-Q3", "2025-H2", "2026-H1",
                                                             "2026-H2"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::MoeBackend> {
+  static constexpr std::array<std::string_view, 3> value = {"auto", "marlin", "triton"};
 };
 template <>
 struct routesim::EnumNames<routesim::sim::SchedulingPolicy> {

@@ -1,12 +1,15 @@
 // The measured static-batch rows, read from scenarios/measured.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "models/calibration.h"
+#include "models/latency_model.h"
 
 namespace routesim::models {
 
@@ -33,6 +36,24 @@ inline std::vector<StaticBatchRow> engine_steps(int tp) {
     if (!queued) rows.push_back(row);
   }
   return rows;
+}
+
+/// TPOT of a row as a latency model sees it: its prompts prefilled one per mixed step, the other
+/// steps pure decode.
+inline double predicted_tpot_ms(const LatencyModel& r, const StaticBatchRow& row) {
+  const double per_step = static_cast<double>(row.concurrency - 1) / static_cast<double>(row.osl);
+  const auto prompts = static_cast<std::int64_t>(std::ceil(std::max(1.0, per_step)));
+  const BatchShape pure{.decode_requests = row.concurrency,
+                        .decode_context = row.concurrency * (row.isl + row.osl / 2)};
+  BatchShape mixed = pure;
+  mixed.prefill_requests = prompts;
+  mixed.prefill_tokens = mixed.prefill_context = prompts * row.isl;
+  mixed.prefill_pairs = prompts * row.isl * row.isl;
+  const auto ms = [&](const BatchShape& s) {
+    return static_cast<double>(r.step_ticks(s)) / kTicksPerMillisecond;
+  };
+  const double share = per_step / static_cast<double>(prompts);
+  return (1 - share) * ms(pure) + share * ms(mixed);
 }
 
 }  // namespace routesim::models

@@ -6,6 +6,7 @@
 
 #include "models/catalogue.h"
 #include "models/cost_curve.h"
+#include "models/kernels/kernel_latency.h"
 #include "models/measured.h"
 #include "models/roofline.h"
 #include "tools/ingest/servers/catalogue_file.h"
@@ -106,6 +107,26 @@ TEST(DecodeRunLaw, RooflineOfEveryModelOnEveryAccelerator) {
     if (check_law(Roofline(a, m, p, options), random_decode(draw), draw)) ++knees;
   }
   EXPECT_GT(knees, 50) << "window and CPU knees must have been exercised";
+}
+
+TEST(DecodeRunLaw, KernelsOfEveryModelTheyCover) {
+  Draw draw(kSeed);
+  const Catalogue c = tools::builtin_catalogue();
+  int covered = 0;
+  for (const AcceleratorSpec& a : c.accelerators())
+    for (const ModelSpec& m : c.models()) {
+      const Parallelism p{.tp = std::int64_t{1} << draw.integer(0, 3)};
+      RooflineOptions options{.kv_dtype = draw.coin() ? KvDtype::kFp8 : KvDtype::kBf16};
+      options.async_scheduling = draw.coin();
+      options.older_fp8_cache = draw.coin();
+      Diagnostics none;
+      if (!check_parallelism(m, p, none)) continue;
+      const auto model = KernelLatency::make(a, m, p, options);
+      if (!model) continue;
+      ++covered;
+      for (int k = 0; k < 20; ++k) check_law(*model, random_decode(draw), draw);
+    }
+  EXPECT_GT(covered, 150);
 }
 
 TEST(DecodeRunLaw, MeasuredTable) {

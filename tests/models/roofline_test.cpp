@@ -581,20 +581,6 @@ TEST(Roofline, Fp8ExpertsWithOneScalePerTensorStreamFasterThanBlocks) {
   EXPECT_NEAR(block - step(), bytes * 1e-9 * (1 / 0.5 - 1 / (0.95 * 0.8)), 1e-3);
 }
 
-/// TPOT of a row as the roofline sees it: its prompts prefilled one per mixed step, the other steps
-/// pure decode.
-double predicted_tpot_ms(const Roofline& r, const StaticBatchRow& row) {
-  const double per_step = static_cast<double>(row.concurrency - 1) / static_cast<double>(row.osl);
-  const auto prompts = static_cast<std::int64_t>(std::ceil(std::max(1.0, per_step)));
-  const BatchShape pure = decode(row.concurrency, row.isl + row.osl / 2);
-  BatchShape mixed = pure;
-  mixed.prefill_requests = prompts;
-  mixed.prefill_tokens = mixed.prefill_context = prompts * row.isl;
-  mixed.prefill_pairs = prompts * row.isl * row.isl;
-  const double share = per_step / static_cast<double>(prompts);
-  return (1 - share) * ms(r.step_ticks(pure)) + share * ms(r.step_ticks(mixed));
-}
-
 /// Mean, mean absolute and worst error of mean TPOT over the measured rows, in percent.
 ResidualSummary errors_against_steps(const AcceleratorSpec& a, int tp) {
   const Roofline r(a, *catalogue().find_model("Qwen3-32B"), {.tp = tp}, {});

@@ -28,7 +28,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 Trust trust_named(std::string_view name) {
   for (const Trust trust :
-       {Trust::kFitted, Trust::kExtrapolated, Trust::kRoofline, Trust::kDataSheet})
+       {Trust::kFitted, Trust::kExtrapolated, Trust::kKernels, Trust::kRoofline, Trust::kDataSheet})
     if (enum_name(trust) == name) return trust;
   ROUTESIM_CHECK(false, "unknown class of step times");
   return Trust::kDataSheet;
@@ -74,6 +74,8 @@ std::string_view trust_clause(Trust trust) {
       return "step times that were fitted to measurements";
     case Trust::kExtrapolated:
       return "fitted step times, outside the range of the measurements";
+    case Trust::kKernels:
+      return "sums of measured kernels, with nothing fitted to this deployment";
     case Trust::kRoofline:
       return "a roofline that was not fitted to this deployment";
     case Trust::kDataSheet:

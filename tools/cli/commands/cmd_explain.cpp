@@ -9,6 +9,7 @@
 #include "tools/study/explain/decision_study.h"
 #include "tools/study/explain/hit_study.h"
 #include "tools/study/explain/router_text.h"
+#include "tools/study/explain/step_text.h"
 
 namespace routesim::tools {
 
@@ -106,12 +107,18 @@ ExitCode explain_run(const LoadedScenario& loaded, const ExplainSettings& settin
   return diagnostics.has_errors() ? ExitCode::kInvalid : ExitCode::kSuccess;
 }
 
+std::string steps_text(const sim::RunPlan& plan) {
+  std::string text;
+  for (const sim::ResolvedPool& pool : plan.pools) text += step_text(pool);
+  return text;
+}
+
 /// Every value of the variant with its origin, and what follows from them.
 std::string values_text(const LoadedVariant& variant, const sim::RunPlan& plan) {
   const sim::RoutingConfig& routing = variant.scenario.routing;
   const std::string rules = policies::release_note(routing.balancer, routing.balancing);
   return "variant " + printable(variant.scenario.variant) + "\n\n" + values_table(variant) + "\n" +
-         derived_table(plan) + "\n" +
+         derived_table(plan) + "\n" + steps_text(plan) + "\n" +
          (rules.empty() ? "" : "the router decides as " + rules + "\n") +
          (plan.endpoint_picker ? router_text(*plan.endpoint_picker) : "") + "\n";
 }

@@ -430,6 +430,10 @@ class Filler {
       diagnostics_.error(v1->where, key_path_,
                          "VLLM_USE_V1=0 starts the engine before V1, which is not simulated",
                          "leave it out to simulate the servers with V1");
+    constexpr std::string_view kExperts = "engine.moe_backend";
+    const ShellWord* marlin = value("VLLM_MXFP4_USE_MARLIN");
+    if (marlin != nullptr && marlin->text == "1" && !is_explicit(kExperts))
+      set(kExperts, "marlin", marlin->where);
     constexpr std::string_view kChunk = "engine.moe_dp_chunk_size";
     const ShellWord* chunk = value("VLLM_MOE_DP_CHUNK_SIZE");
     const ShellWord* enabled = value("VLLM_ENABLE_MOE_DP_CHUNK");

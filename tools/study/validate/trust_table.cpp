@@ -13,8 +13,8 @@ namespace {
 
 using models::Trust;
 
-constexpr std::array<Trust, 4> kClasses = {Trust::kFitted, Trust::kExtrapolated, Trust::kRoofline,
-                                           Trust::kDataSheet};
+constexpr std::array<Trust, 5> kClasses = {Trust::kFitted, Trust::kExtrapolated, Trust::kKernels,
+                                           Trust::kRoofline, Trust::kDataSheet};
 constexpr std::array<std::string_view, 4> kTrustQuantities = {
     "output tokens/s", "TTFT mean", "TTFT p90 and above", "time per output token"};
 

@@ -1,0 +1,299 @@
+#include "models/kernels/operations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "models/roofline_parts.h"
+
+namespace routesim::models::kernels {
+namespace {
+
+/// Products are measured on constant weights, which take less power. On random data 512 to 4,096
+/// rows take 12 % longer, up to 64 rows as long (`scenarios/measured/gpu_kernels`, products.csv,
+/// one H100 and one H200). Between the two, in proportion.
+constexpr double kRandomData = 0.12;
+constexpr double kRandomFrom = 64, kRandomAll = 512;
+
+double random_data(double rows) {
+  return 1 + kRandomData * std::clamp((rows - kRandomFrom) / (kRandomAll - kRandomFrom), 0.0, 1.0);
+}
+
+/// What a kernel takes that has nothing to do, microseconds: the smallest product of a table.
+constexpr double kLeastUs = 3;
+
+/// Rows at which a product from first principles is priced.
+const std::vector<std::int64_t> kRows = {1, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+
+double ratio(std::int64_t a, std::int64_t b) {
+  return static_cast<double>(a) / static_cast<double>(std::max<std::int64_t>(1, b));
+}
+
+/// Four entries around (n, k) and how much each weighs in the logarithm of time, or nothing where
+/// the table has no corner.
+struct Corner {
+  std::size_t entry = 0;
+  double weight = 0;
+};
+
+/// The values of a key column, sorted.
+std::vector<std::int64_t> column(const KernelTable& t, std::size_t which) {
+  std::vector<std::int64_t> values;
+  for (std::size_t e = 0; e < t.entries(); ++e) values.push_back(t.key(e, which));
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+/// The measured values on both sides of `value` and its share of the way in the logarithm.
+struct Sides {
+  std::int64_t low = 0, high = 0;
+  double share = 0;
+};
+Sides sides(const std::vector<std::int64_t>& values, std::int64_t value) {
+  const auto above = std::lower_bound(values.begin(), values.end(), value);
+  if (above == values.end()) return {values.back(), values.back(), 0};
+  if (*above == value || above == values.begin()) return {*above, *above, 0};
+  const std::int64_t low = *(above - 1);
+  return {low, *above, std::log(ratio(value, low)) / std::log(ratio(*above, low))};
+}
+
+std::vector<Corner> corners(const KernelTable& t, std::int64_t n, std::int64_t k) {
+  const Sides in_n = sides(column(t, 0), n), in_k = sides(column(t, 1), k);
+  std::vector<Corner> out;
+  double all = 0;
+  for (const auto& [a, wa] : {std::pair{in_n.low, 1 - in_n.share}, {in_n.high, in_n.share}})
+    for (const auto& [b, wb] : {std::pair{in_k.low, 1 - in_k.share}, {in_k.high, in_k.share}}) {
+      if (wa * wb <= 0) continue;
+      const auto entry = t.find({a, b});
+      if (!entry) continue;  // The largest of both was not measured.
+      out.push_back({*entry, wa * wb});
+      all += wa * wb;
+    }
+  for (Corner& c : out) c.weight /= all;
+  return out;
+}
+
+}  // namespace
+
+double Curve::at(double value) const {
+  if (x.empty()) return 0;
+  const AxisPosition p = position(x, value);
+  const double low = ns[p.low];
+  return (p.share > 0 ? low + (ns[p.low + 1] - low) * p.share : low) * p.beyond;
+}
+
+double Sheet::at(double sequences, double length) const {
+  if (x.empty()) return 0;
+  const AxisPosition px = position(x, sequences), py = position(y, length);
+  const auto along = [&](std::size_t i) {
+    const double low = ns[i * y.size() + py.low];
+    return py.share > 0 ? low + (ns[i * y.size() + py.low + 1] - low) * py.share : low;
+  };
+  const double low = along(px.low);
+  return (px.share > 0 ? low + (along(px.low + 1) - low) * px.share : low) * px.beyond * py.beyond;
+}
+
+const KernelTable* Operations::table(const std::string& section) {
+  auto it = tables_.find(section);
+  if (it == tables_.end()) it = tables_.emplace(section, library_.table(section)).first;
+  return it->second ? &*it->second : nullptr;
+}
+
+void Operations::note(const std::string& section, Origin origin) {
+  const auto [it, fresh] = used_.emplace(section, origin);
+  if (!fresh) it->second = std::max(it->second, origin);
+}
+
+Curve Operations::product(std::string_view format, std::int64_t n, std::int64_t k,
+                          double bytes_per_weight) {
+  const std::string section = "gemm/" + std::string(format);
+  Curve out;
+  const KernelTable* t = table(section);
+  if (t == nullptr) {
+    note(section, Origin::kPrinciples);
+    const double bytes = as_real(n) * as_real(k) * bytes_per_weight;
+    const double bound = bytes / (gpu_.memory_tb_per_s * 1e3 * gpu_.weight_mbu);
+    const double row = 2 * as_real(n) * as_real(k) / (gpu_.bf16_tflops * 1e3 * gpu_.prefill_mfu);
+    out.x = kRows;
+    for (const std::int64_t m : kRows)
+      out.ns.push_back(kLeastUs * 1e3 + std::max(bound, row * as_real(m)));
+    return out;
+  }
+  const std::vector<Corner> around = corners(*t, n, k);
+  // Beyond the largest measured width, time grows in proportion to the weights.
+  double at_n = 0, at_k = 0;
+  for (const Corner& c : around) {
+    at_n += c.weight * std::log(as_real(t->key(c.entry, 0)));
+    at_k += c.weight * std::log(as_real(t->key(c.entry, 1)));
+  }
+  const double beyond = std::max(1.0, as_real(n) / std::exp(at_n) * (1 - 1e-9)) *
+                        std::max(1.0, as_real(k) / std::exp(at_k) * (1 - 1e-9));
+  note(section, beyond > 1.01 ? Origin::kNearShape : Origin::kTable);
+  out.x = t->x();
+  for (std::size_t i = 0; i < out.x.size(); ++i) {
+    double log_us = 0;
+    for (const Corner& c : around) log_us += c.weight * std::log(t->cell(c.entry, i));
+    out.ns.push_back(std::exp(log_us) * beyond * 1e3 * random_data(as_real(out.x[i])));
+  }
+  return out;
+}
+
+Curve Operations::by_columns(const std::string& section, std::int64_t k) {
+  const KernelTable* t = table(section);
+  Curve out;
+  if (t == nullptr) return out;
+  const Sides in_k = sides(column(*t, 0), k);
+  const auto low = t->find({in_k.low}), high = t->find({in_k.high});
+  out.x = t->x();
+  for (std::size_t i = 0; i < out.x.size(); ++i)
+    out.ns.push_back(1e3 * (t->cell(*low, i) * (1 - in_k.share) + t->cell(*high, i) * in_k.share));
+  note(section, Origin::kTable);
+  return out;
+}
+
+Sheet Operations::attention(const std::string& phase, const AttentionShape& s) {
+  const bool decoding = phase == "decode";
+  const std::string format = s.kv == KvDtype::kFp8 ? "fp8/" : "bf16/";
+  std::string section;
+  const KernelTable* t = nullptr;
+  std::int64_t width = s.head_dim;
+  for (const std::int64_t d : {s.head_dim, std::int64_t{128}, std::int64_t{64}}) {
+    for (const std::string& f : {format, std::string("bf16/")}) {
+      section = phase + "/" + f + std::to_string(d);
+      width = d;
+      t = table(section);
+      if (t != nullptr) break;
+    }
+    if (t != nullptr) break;
+  }
+  if (t == nullptr) {
+    note(phase, Origin::kPrinciples);
+    return {};
+  }
+  // The same heads, else those of the same KV heads (a decode reads them, a prompt computes heads).
+  std::size_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t e = 0; e < t->entries(); ++e) {
+    const double heads = std::abs(std::log(ratio(t->key(e, 0), s.heads)));
+    const double kv = std::abs(std::log(ratio(t->key(e, 1), s.kv_heads)));
+    const std::int64_t window = t->key(e, 2);
+    const double windows = window == s.window ? 0
+                           : (window == 0) != (s.window == 0)
+                               ? 100
+                               : std::abs(std::log(ratio(window, s.window)));
+    const double far = (decoding ? 1 : 4) * heads + (decoding ? 4 : 1) * kv + 10 * windows;
+    if (far >= least) continue;
+    least = far;
+    best = e;
+  }
+  const double scale =
+      (decoding ? ratio(s.kv_heads, t->key(best, 1)) : ratio(s.heads, t->key(best, 0))) *
+      ratio(s.head_dim, width);
+  note(section, least > 0 || width != s.head_dim ? Origin::kNearShape : Origin::kTable);
+  const bool unwindowed = s.window > 0 && t->key(best, 2) == 0;
+  Sheet out{.x = t->x(), .y = t->y(), .ns = {}};
+  for (std::size_t i = 0; i < out.x.size(); ++i)
+    for (std::size_t j = 0; j < out.y.size(); ++j) {
+      const double y = as_real(out.y[j]), w = as_real(s.window);
+      double us = t->cell(best, i, j);
+      if (unwindowed && y > w)
+        us = decoding ? t->us(best, as_real(out.x[i]), w)
+                      : t->us(best, as_real(out.x[i]), w) * (2 * y / w - 1);
+      out.ns.push_back(us * std::max(scale, 0.5) * 1e3);
+    }
+  return out;
+}
+
+Sheet Operations::decode(const AttentionShape& shape) { return attention("decode", shape); }
+Sheet Operations::context(const AttentionShape& shape) { return attention("context", shape); }
+
+Sheet Operations::mla(std::string_view phase, std::int64_t heads, KvDtype kv,
+                      std::string_view format) {
+  const std::string start = "mla_" + std::string(phase) + "/";
+  const KernelTable* t = nullptr;
+  std::string section;
+  for (const std::string& f :
+       {std::string(kv == KvDtype::kFp8 ? "fp8/" : "bf16/"), std::string("bf16/")}) {
+    section = start + f + std::string(format);
+    if (t == nullptr) t = table(section);
+    if (t != nullptr) break;
+  }
+  if (t == nullptr) {
+    note(section, Origin::kPrinciples);
+    return {};
+  }
+  const Sides in_heads = sides(column(*t, 0), heads);
+  const auto low = t->find({in_heads.low}), high = t->find({in_heads.high});
+  note(section, Origin::kTable);
+  Sheet out{.x = t->x(), .y = t->y(), .ns = {}};
+  for (std::size_t i = 0; i < out.x.size(); ++i)
+    for (std::size_t j = 0; j < out.y.size(); ++j)
+      out.ns.push_back(1e3 * (t->cell(*low, i, j) * (1 - in_heads.share) +
+                              t->cell(*high, i, j) * in_heads.share));
+  return out;
+}
+
+// A shape that was not measured is scaled from the closest one of the same kernel: at as many rows
+// for an expert, by the weights that one GPU holds, above the time of an empty kernel.
+Curve Operations::experts(const ExpertShape& s) {
+  Curve out;
+  const KernelTable* t = nullptr;
+  std::string section;
+  for (const std::string& kernel : s.kernels) {
+    section = "moe/" + s.dtype + "/" + kernel;
+    t = table(section);
+    if (t != nullptr) break;
+  }
+  if (t == nullptr) {
+    note("moe/" + s.dtype, Origin::kPrinciples);
+    return out;
+  }
+  std::size_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  const std::vector<std::int64_t> wanted = {s.hidden, s.inter, s.topk, s.experts, s.tp, s.ep};
+  for (std::size_t e = 0; e < t->entries(); ++e) {
+    double far = 0;
+    for (std::size_t k = 0; k < wanted.size(); ++k)
+      far += std::abs(std::log(ratio(t->key(e, k), wanted[k])));
+    if (far >= least) continue;
+    least = far;
+    best = e;
+  }
+  const auto weights = [](std::int64_t hidden, std::int64_t inter, std::int64_t experts,
+                          std::int64_t tp, std::int64_t ep) {
+    return as_real(hidden) * as_real(inter) * as_real(experts) / as_real(tp * ep);
+  };
+  const double larger =
+      weights(s.hidden, s.inter, s.experts, s.tp, s.ep) /
+      weights(t->key(best, 0), t->key(best, 1), t->key(best, 3), t->key(best, 4), t->key(best, 5));
+  const double denser = ratio(s.topk, s.experts) / ratio(t->key(best, 2), t->key(best, 3));
+  note(section, least > 0 ? Origin::kNearShape : Origin::kTable);
+  constexpr double kEmptyUs = 25;  // Sorting and the launches: Marlin's least of all tables is 27.
+  out.x = t->x();
+  for (const std::int64_t m : out.x) {
+    const double us = t->us(best, as_real(m) * denser);
+    out.ns.push_back(1e3 * (kEmptyUs + std::max(0.0, us - kEmptyUs) * larger));
+  }
+  return out;
+}
+
+// The sizes of the tables are counted in values of two bytes: at 512 M of them eight H100 move 398
+// GB/s, of bytes it were 199.
+Curve Operations::all_reduce(std::int64_t gpus, std::int64_t width) {
+  Curve out;
+  if (gpus == 1) return out;
+  const KernelTable* t = table("all_reduce/graph");
+  const std::optional<std::size_t> entry = t != nullptr ? t->find({gpus}) : std::nullopt;
+  note("all_reduce/graph", entry ? Origin::kTable : Origin::kPrinciples);
+  const AllReduce principles(gpu_, gpus);
+  out.x = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+  for (const std::int64_t tokens : out.x) {
+    const double values = as_real(tokens) * as_real(width);
+    out.ns.push_back(entry ? t->us(*entry, values) * 1e3 : principles.ns(2 * values));
+  }
+  return out;
+}
+
+}  // namespace routesim::models::kernels

@@ -1,0 +1,278 @@
+#include "models/kernels/surface.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "models/ticks.h"
+
+namespace routesim::models::kernels {
+namespace {
+
+/// What a kernel between products takes besides its bytes, in a CUDA graph.
+constexpr double kSmallKernelNs = 2'000;
+/// Norm, rotary embedding, the write of the cache, norm, activation; with experts their gate's
+/// softmax and choice beside them.
+constexpr double kLayerKernels = 5, kExpertLayerKernels = 2;
+/// Logits in 32 bits, masks, softmax or argmax, the copy of the tokens.
+constexpr double kSamplerKernels = 12;
+/// Share of the memory bandwidth that kernels between products reach.
+constexpr double kStreamMbu = 0.8;
+
+/// The name of a weight format in tables.
+std::string_view format_of(const ModelSpec& m, WeightDtype weights) {
+  switch (weights) {
+    case WeightDtype::kFp8:
+      return m.scaled_blocks ? "fp8_block" : "fp8";
+    case WeightDtype::kNvfp4:
+      return "nvfp4";
+    case WeightDtype::kInt4:
+      return "int4";
+    default:
+      return "bfloat16";
+  }
+}
+
+/// What the products of attention and of dense MLPs hold. Checkpoints in MXFP4, and those of
+/// mixtures of experts in four-bit integers, narrow only the experts (gpt-oss, Kimi-K2.5).
+WeightDtype trunk_of(const ModelSpec& m) {
+  const bool experts_only =
+      m.weights == WeightDtype::kMxfp4 || (m.is_moe() && m.weights == WeightDtype::kInt4);
+  return experts_only ? WeightDtype::kBf16 : m.weights;
+}
+
+ExpertShape expert_shape(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p,
+                         bool older) {
+  ExpertShape s{.hidden = m.hidden,
+                .inter = m.expert_ffn,
+                .topk = m.experts_per_token,
+                .experts = m.experts,
+                .tp = p.ep > 1 ? 1 : p.tp,
+                .ep = p.ep,
+                .bytes_per_weight = bytes_per_weight(m.weights)};
+  switch (m.weights) {
+    case WeightDtype::kFp8:
+      s.dtype = m.scaled_blocks ? "fp8_block" : "fp8";
+      s.kernels = {"triton", "trtllm", "flashinfer_cutlass"};
+      if (gpu.fp4_tflops > 0) std::swap(s.kernels[0], s.kernels[1]);
+      break;
+    case WeightDtype::kInt4:
+      s.dtype = "int4_wo";
+      s.kernels = {"marlin"};
+      break;
+    case WeightDtype::kMxfp4:
+      s.dtype = "w4a16_mxfp4";
+      s.kernels = {older ? "marlin" : "triton", "trtllm", older ? "triton" : "marlin"};
+      break;
+    case WeightDtype::kNvfp4:
+      s.dtype = "nvfp4";
+      s.kernels = {"trtllm", "flashinfer_cutlass", "cutlass"};
+      break;
+    default:
+      s.kernels = {"trtllm", "triton", "flashinfer_cutlass"};
+  }
+  return s;
+}
+
+/// Sums what the layers of a model take.
+class Builder {
+ public:
+  Builder(const KernelLibrary& library, const AcceleratorSpec& gpu, const ModelSpec& m,
+          const Parallelism& p, const RooflineOptions& options)
+      : ops_(library, gpu), gpu_(gpu), m_(m), p_(p), options_(options) {}
+
+  StepSurface build() {
+    if (m_.is_mla())
+      latent_attention();
+    else
+      grouped_attention();
+    mlps();
+    experts();
+    between_products();
+    if (p_.tp > 1)
+      add("all-reduce", "all_reduce/graph", ops_.all_reduce(p_.tp, m_.hidden), 2 * m_.layers);
+    sample();
+    sum();
+    return std::move(out_);
+  }
+
+ private:
+  void add(std::string name, std::string kernel, Curve curve, std::int64_t times) {
+    for (double& ns : curve.ns) ns *= as_real(times);
+    const auto used = ops_.used().find(kernel);
+    const Origin origin = used != ops_.used().end() ? used->second : Origin::kPrinciples;
+    out_.operations.push_back({std::move(name), std::move(kernel), origin, std::move(curve)});
+  }
+
+  void product(std::string name, WeightDtype weights, std::int64_t n, std::int64_t k,
+               std::int64_t times) {
+    if (times == 0 || n == 0 || k == 0) return;
+    const std::string format(format_of(m_, weights));
+    Curve curve = ops_.product(format, n, k, bytes_per_weight(weights));
+    // The row of a product with one scale a tensor holds finding the scale and quantising; where
+    // scales are static both go into the norm or the activation before it.
+    if (format == "fp8") {
+      const Curve scale = ops_.find_scale(k), quantise = ops_.quantise(k);
+      for (std::size_t i = 0; i < curve.x.size(); ++i) {
+        const double rows = as_real(curve.x[i]);
+        curve.ns[i] = std::max(curve.ns[i] / 2, curve.ns[i] - scale.at(rows) - quantise.at(rows));
+      }
+    }
+    add(name, "gemm/" + format, std::move(curve), times);
+    // Scales of blocks are found by a kernel of their own.
+    if (format == "fp8_block")
+      add(name + " (scales)", "quantize/scale_matrix", ops_.quantise(k), times);
+  }
+
+  void grouped_attention() {
+    const std::int64_t heads = m_.heads / p_.tp;
+    const std::int64_t kv_heads = std::max<std::int64_t>(1, m_.kv_heads / p_.tp);
+    const WeightDtype weights = m_.bf16_attention ? WeightDtype::kBf16 : trunk_of(m_);
+    product("qkv", weights, (heads + 2 * kv_heads) * m_.head_dim, m_.hidden, m_.layers);
+    product("attention output", weights, m_.hidden, heads * m_.head_dim, m_.layers);
+    AttentionShape shape{.heads = heads,
+                         .kv_heads = kv_heads,
+                         .head_dim = m_.head_dim,
+                         .window = 0,
+                         .kv = options_.older_fp8_cache ? KvDtype::kBf16 : options_.kv_dtype};
+    attend(ops_.decode(shape), ops_.context(shape), m_.full_layers());
+    shape.window = m_.sliding_window;
+    if (m_.sliding_layers > 0) attend(ops_.decode(shape), ops_.context(shape), m_.sliding_layers);
+  }
+
+  // The modules hold their projections, so they grow with the batch beside the context.
+  void latent_attention() {
+    const WeightDtype weights = m_.bf16_attention ? WeightDtype::kBf16 : trunk_of(m_);
+    const std::string_view format = format_of(m_, weights);
+    attend(ops_.mla("decode", m_.heads / p_.tp, options_.kv_dtype, format),
+           ops_.mla("context", m_.heads / p_.tp, options_.kv_dtype, format), m_.layers);
+  }
+
+  void attend(const Sheet& decode, const Sheet& context, std::int64_t layers) {
+    if (layers == 0) return;
+    const double each = as_real(layers);
+    if (out_.context.x.empty()) {
+      out_.context = {.x = context.x, .y = context.y, .ns = std::vector<double>(context.ns.size())};
+      decode_ = {.x = decode.x, .y = decode.y, .ns = std::vector<double>(decode.ns.size())};
+    }
+    for (std::size_t i = 0; i < decode_.ns.size(); ++i) {
+      const auto x = as_real(decode_.x[i / decode_.y.size()]),
+                 y = as_real(decode_.y[i % decode_.y.size()]);
+      decode_.ns[i] += each * decode.at(x, y);
+    }
+    for (std::size_t i = 0; i < out_.context.ns.size(); ++i) {
+      const std::size_t width = out_.context.y.size();
+      out_.context.ns[i] +=
+          each * context.at(as_real(out_.context.x[i / width]), as_real(out_.context.y[i % width]));
+    }
+  }
+
+  void mlps() {
+    const std::int64_t dense = m_.layers - m_.moe_layers();
+    product("gate and up", trunk_of(m_), 2 * m_.ffn / p_.tp, m_.hidden, dense);
+    product("down", trunk_of(m_), m_.hidden, m_.ffn / p_.tp, dense);
+    const std::int64_t shared = m_.shared_experts * m_.expert_ffn / p_.tp;
+    product("shared gate and up", trunk_of(m_), 2 * shared, m_.hidden, m_.moe_layers());
+    product("shared down", trunk_of(m_), m_.hidden, shared, m_.moe_layers());
+  }
+
+  void experts() {
+    if (!m_.is_moe()) return;
+    product("expert gate", WeightDtype::kBf16, m_.experts, m_.hidden, m_.moe_layers());
+    const ExpertShape shape = expert_shape(gpu_, m_, p_, options_.older_experts);
+    Curve curve = ops_.experts(shape);
+    std::string section = "moe/" + shape.dtype;
+    for (const auto& [name, origin] : ops_.used())
+      if (name.rfind("moe/", 0) == 0) section = name;
+    add("experts", section, std::move(curve), m_.moe_layers());
+  }
+
+  // Norms read and write the residual, the activation reads two halves and writes one, the rotary
+  // embedding reads and writes queries and keys.
+  void between_products() {
+    const double mlp =
+        m_.is_moe() ? as_real(m_.experts_per_token * m_.expert_ffn) : as_real(m_.ffn);
+    const double heads = as_real(m_.heads) * as_real(m_.head_dim) / as_real(p_.tp);
+    const double bytes =
+        2 * (2 * 4 * as_real(m_.hidden) + (m_.is_moe() ? 0 : 3 * mlp / as_real(p_.tp)) + 4 * heads);
+    const double token_ns = bytes / (gpu_.memory_tb_per_s * 1e3 * kStreamMbu) * as_real(m_.layers);
+    const double fixed = kSmallKernelNs * (kLayerKernels * as_real(m_.layers) +
+                                           kExpertLayerKernels * as_real(m_.moe_layers()));
+    Curve curve;
+    for (const std::int64_t x : {1, 16'384}) {
+      curve.x.push_back(x);
+      curve.ns.push_back(fixed + token_ns * as_real(x));
+    }
+    add("norms, rotary, activations", "", std::move(curve), 1);
+  }
+
+  void sample() {
+    const std::int64_t vocabulary = m_.vocab / p_.tp;
+    out_.sampled = ops_.product("bfloat16", vocabulary, m_.hidden, 2);
+    // Logits leave in 16 bits, are gathered, widened to 32, read for the softmax and for the draw.
+    const double row = as_real(m_.vocab) * 14 / (gpu_.memory_tb_per_s * 1e3 * kStreamMbu);
+    for (std::size_t i = 0; i < out_.sampled.x.size(); ++i)
+      out_.sampled.ns[i] += kSamplerKernels * kSmallKernelNs + row * as_real(out_.sampled.x[i]);
+  }
+
+  void sum() {
+    Curve& all = out_.tokens;
+    for (const OperationTime& o : out_.operations)
+      all.x.insert(all.x.end(), o.by_tokens.x.begin(), o.by_tokens.x.end());
+    std::sort(all.x.begin(), all.x.end());
+    all.x.erase(std::unique(all.x.begin(), all.x.end()), all.x.end());
+    for (const std::int64_t x : all.x) {
+      double ns = 0;
+      for (const OperationTime& o : out_.operations) ns += o.by_tokens.at(as_real(x));
+      all.ns.push_back(ns);
+    }
+    out_.decode = {.x = decode_.x, .y = decode_.y, .ticks = {}};
+    for (const double ns : decode_.ns)
+      out_.decode.ticks.push_back(std::max<std::int64_t>(1, ns_to_ticks(ns)));
+    for (const auto& [section, origin] : ops_.used())
+      if (section.rfind("decode", 0) == 0 || section.rfind("context", 0) == 0 ||
+          section.rfind("mla_", 0) == 0)
+        out_.attention = std::max(out_.attention, origin);
+  }
+
+  Operations ops_;
+  const AcceleratorSpec& gpu_;
+  const ModelSpec& m_;
+  const Parallelism& p_;
+  const RooflineOptions& options_;
+  Sheet decode_;
+  StepSurface out_;
+};
+
+}  // namespace
+
+std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p) {
+  const KernelLibrary* library = KernelLibrary::of(gpu.name);
+  if (library == nullptr) return "there are no measured kernels of " + gpu.name;
+  if (p.dp > 1) return "the exchange between data-parallel ranks has no measured kernels";
+  if (p.pp > 1) return "pipeline stages have no measured kernels";
+  if (m.chunked_windows) return "windows of fixed chunks have no measured kernels";
+  const auto missing = [&](const std::string& section) {
+    return !library->table(section).has_value();
+  };
+  const WeightDtype attention = m.bf16_attention ? WeightDtype::kBf16 : trunk_of(m);
+  for (const WeightDtype weights : {attention, trunk_of(m)}) {
+    const std::string section = "gemm/" + std::string(format_of(m, weights));
+    if (missing(section)) return library->name() + " has no " + section;
+  }
+  if (m.is_mla() && missing("mla_decode/bf16/" + std::string(format_of(m, attention))))
+    return library->name() + " has no MLA layers in " + std::string(format_of(m, attention));
+  if (!m.is_moe()) return {};
+  const ExpertShape shape = expert_shape(gpu, m, p, false);
+  for (const std::string& kernel : shape.kernels)
+    if (!missing("moe/" + shape.dtype + "/" + kernel)) return {};
+  return library->name() + " has no experts in " + shape.dtype;
+}
+
+std::optional<StepSurface> make_surface(const AcceleratorSpec& gpu, const ModelSpec& m,
+                                        const Parallelism& p, const RooflineOptions& options) {
+  if (!not_covered(gpu, m, p).empty()) return std::nullopt;
+  return Builder(*KernelLibrary::of(gpu.name), gpu, m, p, options).build();
+}
+
+}  // namespace routesim::models::kernels

@@ -1,0 +1,198 @@
+// Step times as sums of measured kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "models/catalogue.h"
+#include "models/kernels/kernel_latency.h"
+#include "models/kernels/table.h"
+#include "models/kernels/table_files.h"
+#include "models/ticks.h"
+#include "tests/models/engine_steps.h"
+#include "tests/models/model_fixture.h"
+#include "tools/ingest/servers/catalogue_file.h"
+
+namespace routesim::models {
+namespace {
+
+using kernels::KernelLibrary;
+using kernels::KernelTable;
+
+std::string number(std::uint64_t n) {
+  std::string out;
+  for (; n >= 128; n >>= 7) out += static_cast<char>(n % 128 + 128);
+  return out + static_cast<char>(n);
+}
+std::string difference(std::int64_t d) {
+  return number(d >= 0 ? static_cast<std::uint64_t>(d) << 1U
+                       : (static_cast<std::uint64_t>(-d) << 1U) - 1);
+}
+
+/// One entry with the key 7 over x = 1, 3 and y = 10, 20; codes 0, 10, 100, 50.
+std::string small_section() {
+  return number(1) + number(1) + "n" + number(2) + number(1) + number(3) + number(2) + number(10) +
+         number(20) + number(1) + number(7) + difference(0) + difference(10) + difference(100) +
+         difference(-50);
+}
+
+TEST(KernelTable, ReadsWhatTheImportWrites) {
+  const auto t = KernelTable::read(small_section());
+  ASSERT_TRUE(t);
+  EXPECT_EQ(t->entries(), 1U);
+  EXPECT_EQ(t->key_names(), std::vector<std::string>{"n"});
+  EXPECT_EQ(t->find({7}), 0U);
+  EXPECT_FALSE(t->find({8}));
+  EXPECT_DOUBLE_EQ(t->cell(0, 0, 0), 1);
+  EXPECT_DOUBLE_EQ(t->cell(0, 0, 1), std::exp(0.1));
+  EXPECT_DOUBLE_EQ(t->cell(0, 1, 0), std::exp(1.0));
+  EXPECT_DOUBLE_EQ(t->cell(0, 1, 1), std::exp(0.5));
+}
+
+TEST(KernelTable, IsLinearBetweenPointsFlatBelowAndProportionalBeyond) {
+  const auto t = KernelTable::read(small_section());
+  ASSERT_TRUE(t);
+  const double e = std::exp(1.0), half = std::exp(0.5), tenth = std::exp(0.1);
+  EXPECT_NEAR(t->us(0, 2, 10), (1 + e) / 2, 1e-12);
+  EXPECT_NEAR(t->us(0, 2, 15), (1 + e + half + tenth) / 4, 1e-12);
+  EXPECT_NEAR(t->us(0, 0.5, 1), 1, 1e-12);
+  EXPECT_NEAR(t->us(0, 6, 40), 4 * half, 1e-12) << "twice and twice";
+}
+
+TEST(KernelTable, NoCutOrChangedByteIsTakenForATableThatIsNone) {
+  const std::string whole = small_section();
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    EXPECT_FALSE(KernelTable::read(whole.substr(0, n))) << "cut to " << n << " bytes";
+  EXPECT_FALSE(KernelTable::read(whole + "x"));
+  std::mt19937_64 draw(20'261'128);
+  for (int n = 0; n < 20'000; ++n) {  // Must not crash, whatever it answers.
+    std::string changed = whole;
+    changed[draw() % changed.size()] = static_cast<char>(draw());
+    const auto t = KernelTable::read(changed);
+    EXPECT_TRUE(!t || t->entries() > 0);
+  }
+}
+
+TEST(KernelLibrary, EverySectionOfEveryFileIsSound) {
+  std::size_t sections = 0;
+  for (const std::string gpu :
+       {"A100-80", "H100-SXM", "H200", "B200", "B300", "GB200", "L40S", "RTX-PRO-6000"}) {
+    const KernelLibrary* library = KernelLibrary::of(gpu);
+    ASSERT_NE(library, nullptr) << gpu;
+    for (const std::string_view name : library->sections()) {
+      const auto t = library->table(name);
+      ASSERT_TRUE(t) << gpu << " " << name;
+      ++sections;
+      for (std::size_t e = 0; e < t->entries(); ++e)
+        for (std::size_t x = 0; x < t->x().size(); ++x)
+          for (std::size_t y = 0; y < t->y().size(); ++y) {
+            ASSERT_GT(t->cell(e, x, y), 0.001) << gpu << " " << name << ": no time at all";
+            ASSERT_LT(t->cell(e, x, y), 1e9) << gpu << " " << name << ": longer than 1,000 s";
+          }
+    }
+  }
+  EXPECT_GT(sections, 200U);
+  EXPECT_EQ(KernelLibrary::of("MI300X"), nullptr);
+  EXPECT_EQ(KernelLibrary::of("H100-PCIe"), nullptr) << "other clocks, other memory";
+}
+
+/// Rows as aiconfigurator-core 0.12.0 has them, microseconds.
+TEST(KernelLibrary, HoldsMeasuredRowsWithinAStep) {
+  const KernelLibrary& h200 = *KernelLibrary::of("H200");
+  const auto at = [&](const char* section, std::vector<std::int64_t> keys, double x, double y = 1) {
+    const auto t = h200.table(section);
+    return t->us(*t->find(keys), x, y);
+  };
+  EXPECT_NEAR(at("gemm/bfloat16", {5120, 5120}, 1), 15.616, 0.005 * 15.616);
+  EXPECT_NEAR(at("gemm/bfloat16", {5120, 5120}, 8192), 620.76, 0.005 * 620.76);
+  EXPECT_NEAR(at("gemm/fp8", {5120, 5120}, 512), 37.686, 0.005 * 37.686);
+  EXPECT_NEAR(at("gemm/fp8_block", {5120, 5120}, 1), 15.260, 0.005 * 15.26)
+      << "SGLang's row: vLLM's was measured without graphs, 59.8";
+  EXPECT_NEAR(at("mla_decode/bf16/fp8_block", {16}, 64, 8192), 196.6, 0.005 * 196.6);
+  EXPECT_NEAR(at("all_reduce/graph", {8}, 4'194'304), 48.4, 0.006 * 48.4);
+}
+
+const Catalogue& kernel_catalogue() {
+  static const Catalogue c = tools::builtin_catalogue();
+  return c;
+}
+
+std::optional<KernelLatency> kernels_of(const char* gpu, const char* model, Parallelism p,
+                                        RooflineOptions options = {}) {
+  return KernelLatency::make(*kernel_catalogue().find_accelerator(gpu),
+                             *kernel_catalogue().find_model(model), p, options);
+}
+
+TEST(KernelLatency, ADecodeStepIsTheSumOfItsOperations) {
+  RooflineOptions options;
+  options.async_scheduling = true;
+  const auto m = kernels_of("H200", "Qwen3-32B", {.tp = 2}, options);
+  ASSERT_TRUE(m);
+  const BatchShape s{.decode_requests = 64, .decode_context = 64 * 4096};
+  const auto shares = m->shares(s);
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0,
+                                     [](double all, const auto& o) { return all + o.ns; });
+  EXPECT_NEAR(ms(m->step_ticks(s)), sum * 1e-6, 1e-3);
+  EXPECT_EQ(shares.back().operation, "host and graphs");
+  EXPECT_NEAR(shares.back().ns, 0, 10) << "a decode step in one graph, the host hidden";
+  EXPECT_EQ(m->trust(s), Trust::kKernels);
+  EXPECT_EQ(m->provenance(), "measured kernels of H200 with vLLM 0.24: Qwen3-32B tp2");
+}
+
+TEST(KernelLatency, ADecodeOfOneSequenceReadsTheWeightsOnce) {
+  // 32.8 G parameters of two bytes on two GPUs of 4.8 TB/s: 6.83 ms at the data sheet's rate.
+  RooflineOptions options;
+  options.async_scheduling = true;
+  const auto m = kernels_of("H200", "Qwen3-32B", {.tp = 2}, options);
+  ASSERT_TRUE(m);
+  const double step = ms(m->step_ticks({.decode_requests = 1, .decode_context = 100}));
+  EXPECT_GT(step, 6.83);
+  EXPECT_LT(step, 6.83 / 0.6) << "small batches do not reach the bandwidth";
+}
+
+TEST(KernelLatency, SharedPrefixesCostByTheirReaders) {
+  const auto m = kernels_of("H100-SXM", "Qwen3-32B", {.tp = 2});
+  ASSERT_TRUE(m);
+  BatchShape s{.decode_requests = 64, .decode_context = 64 * 16'384};
+  const std::int64_t alone = m->step_ticks(s);
+  s.shared_context = 32 * 16'000;  // Pairs.
+  s.shared_readers = 32;
+  const std::int64_t pairs = m->step_ticks(s);
+  s.shared_context = 63 * 16'000;  // All read the same.
+  s.shared_readers = 63;
+  const std::int64_t all = m->step_ticks(s);
+  EXPECT_LT(pairs, alone);
+  EXPECT_LT(all, pairs);
+}
+
+// Nothing is fitted to these rows: vLLM 0.12, synchronous, on H100.
+TEST(KernelLatency, StepsOfQwen3OnTheH100) {
+  for (const auto& [tp, most] : {std::pair{2, 7.0}, {4, 6.0}, {8, 6.0}}) {
+    const auto m = kernels_of("H100-SXM", "Qwen3-32B", {.tp = tp});
+    ASSERT_TRUE(m);
+    std::vector<double> relative;
+    for (const StaticBatchRow& row : engine_steps(tp))
+      relative.push_back(predicted_tpot_ms(*m, row) / row.tpot_ms - 1);
+    const ResidualSummary s = summarise_residuals(relative);
+    EXPECT_LT(s.mean_absolute, most) << "tp " << tp << ": bias " << s.bias << ", worst " << s.max;
+  }
+}
+
+TEST(KernelLatency, SaysWhatItDoesNotCover) {
+  const Catalogue& c = kernel_catalogue();
+  const auto why = [&](const char* gpu, const char* model, Parallelism p) {
+    return kernels::not_covered(*c.find_accelerator(gpu), *c.find_model(model), p);
+  };
+  EXPECT_EQ(why("MI300X", "Qwen3-32B", {}), "there are no measured kernels of MI300X");
+  EXPECT_EQ(why("H100-SXM", "DeepSeek-R1", {.tp = 1, .pp = 1, .dp = 8, .ep = 8}),
+            "the exchange between data-parallel ranks has no measured kernels");
+  EXPECT_EQ(why("A100-80", "Qwen3-32B-FP8", {}), "A100-80 with vLLM 0.14 has no gemm/fp8_block");
+  EXPECT_EQ(why("H100-SXM", "Qwen3-32B", {.tp = 4}), "");
+  EXPECT_FALSE(kernels_of("MI300X", "Qwen3-32B", {}));
+}
+
+}  // namespace
+}  // namespace routesim::models
