@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/diagnostic.h"
-#include "models/kernels/kernel_latency.h"
 
 namespace routesim::models {
 
@@ -18,6 +17,13 @@ void describe(Describer& d, FittedCurve& c) {
   field(d, {"parameters", "The coefficients.", true}, c.parameters);
   field(d, {"range", "Batches the fit has seen."}, c.range);
   field(d, {"provenance", "From what data, by what command."}, c.provenance);
+}
+
+void describe(Describer& d, MeasuredSteps& s) {
+  field(d, {"accelerator", "Catalogue name of the accelerator.", true}, s.accelerator);
+  field(d, {"model", "Catalogue name of the model.", true}, s.model);
+  field(d, {"parallelism", "How one replica is spread over GPUs."}, s.parallelism);
+  describe(d, s.table);
 }
 
 namespace {
@@ -279,33 +285,22 @@ const FittedCurve* Catalogue::find_cost_curve(std::string_view accelerator, std:
   return best;
 }
 
+const MeasuredSteps* Catalogue::find_measured_steps(std::string_view accelerator,
+                                                    std::string_view model,
+                                                    const Parallelism& p) const {
+  const AcceleratorSpec* a = find_accelerator(accelerator);
+  const ModelSpec* m = find_model(model);
+  for (auto it = steps_.rbegin(); it != steps_.rend(); ++it)
+    if (it->parallelism == p && find_accelerator(it->accelerator) == a &&
+        find_model(it->model) == m)
+      return &*it;
+  return nullptr;
+}
+
 std::string Catalogue::suggest_accelerator(std::string_view name) const {
   return suggest(accelerators_, name);
 }
 
 std::string Catalogue::suggest_model(std::string_view name) const { return suggest(models_, name); }
-
-std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogue,
-                                                       const AcceleratorSpec& a, const ModelSpec& m,
-                                                       const Parallelism& p,
-                                                       std::string_view preset,
-                                                       const RooflineOptions& options) {
-  const FittedCurve* curve =
-      catalogue.find_cost_curve(a.name, m.name, p, preset, true, options.kv_dtype);
-  if (curve == nullptr) {
-    if (auto kernels = KernelLatency::make(a, m, p, options))
-      return std::make_shared<KernelLatency>(*std::move(kernels));
-    return std::make_shared<Roofline>(a, m, p, options);
-  }
-  std::string provenance =
-      "cost curve " + curve->accelerator + " / " + curve->model + " tp" + std::to_string(p.tp);
-  if (p.dp > 1) provenance += " dp" + std::to_string(p.dp);
-  if (p.ep > 1) provenance += " ep" + std::to_string(p.ep);
-  if (!curve->preset.empty()) provenance += " (" + curve->preset + ")";
-  provenance += ": " + curve->provenance;
-  if (!curve->preset.empty() && curve->preset != preset)
-    provenance += "; fitted on another engine preset than the requested " + std::string(preset);
-  return std::make_shared<CostCurve>(curve->parameters, curve->range, std::move(provenance));
-}
 
 }  // namespace routesim::models

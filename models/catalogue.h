@@ -2,13 +2,13 @@
 // entries and those of users from catalogue files; this library holds and finds them.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/cost_curve.h"
+#include "models/measured.h"
 #include "models/roofline.h"
 #include "models/specs.h"
 
@@ -29,6 +29,16 @@ struct FittedCurve {
 
 void describe(Describer& d, FittedCurve& c);
 
+/// Step times that a user measured, and what they hold for.
+struct MeasuredSteps {
+  std::string accelerator;
+  std::string model;
+  Parallelism parallelism;
+  MeasuredTable table;
+};
+
+void describe(Describer& d, MeasuredSteps& s);
+
 /// A lookup by name. Names are compared without case, punctuation and an organisation prefix
 /// ("Qwen/Qwen3-32B" is "qwen3 32b"). Entries added later win over earlier ones of the same name.
 class Catalogue {
@@ -38,6 +48,8 @@ class Catalogue {
   /// "NAME-NVFP4", which also answers to the names that such checkpoints are published under.
   void add(ModelSpec m);
   void add(FittedCurve c) { curves_.push_back(std::move(c)); }
+  /// `s.table` must form a grid (MeasuredLatency::make).
+  void add(MeasuredSteps s) { steps_.push_back(std::move(s)); }
 
   /// The entry, or null. Pointers stay valid until the next add().
   const AcceleratorSpec* find_accelerator(std::string_view name) const;
@@ -55,6 +67,10 @@ class Catalogue {
                                      const Parallelism& p, std::string_view preset,
                                      bool any_preset = true, std::optional<KvDtype> kv = {}) const;
 
+  /// The step times measured for this deployment, or null.
+  const MeasuredSteps* find_measured_steps(std::string_view accelerator, std::string_view model,
+                                           const Parallelism& p) const;
+
   /// The known name closest to a wrong one among those of the same generation, or "".
   std::string suggest_accelerator(std::string_view name) const;
   std::string suggest_model(std::string_view name) const;
@@ -69,17 +85,10 @@ class Catalogue {
   std::vector<AcceleratorSpec> accelerators_;
   std::vector<ModelSpec> models_;
   std::vector<FittedCurve> curves_;
+  std::vector<MeasuredSteps> steps_;
 };
 
 /// Names a part of the model that is not simulated, as "sparse attention"; "" where none is known.
 std::string_view unsimulated_part(std::string_view model);
-
-/// The best latency model known for a deployment: its fitted curve, else the roofline. The
-/// curve's own async_scheduling wins over `options`.
-std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogue,
-                                                       const AcceleratorSpec& a, const ModelSpec& m,
-                                                       const Parallelism& p,
-                                                       std::string_view preset,
-                                                       const RooflineOptions& options = {});
 
 }  // namespace routesim::models

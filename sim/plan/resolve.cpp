@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "models/kernels/kernel_latency.h"
+#include "models/kernels/make_latency_model.h"
 #include "models/lora.h"
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
@@ -103,7 +103,8 @@ class Resolver {
                                                       const models::AcceleratorSpec& gpu,
                                                       const models::ModelSpec& model,
                                                       const models::Parallelism& parallelism,
-                                                      const models::RooflineOptions& options) const;
+                                                      const models::RooflineOptions& options,
+                                                      const std::string& path);
   std::optional<std::int64_t> stated_blocks(const PoolConfig& config, const EngineRules& rules,
                                             const KvLog& log, const std::string& path);
   bool check_tiers(const KvTierConfig& tiers, std::int64_t block_size, const std::string& at);
@@ -148,14 +149,16 @@ std::optional<models::KvDtype> Resolver::kv_dtype(const PoolConfig& c, const std
 
 std::shared_ptr<const models::LatencyModel> Resolver::latency(
     const PoolConfig& c, const models::AcceleratorSpec& gpu, const models::ModelSpec& model,
-    const models::Parallelism& parallelism, const models::RooflineOptions& options) const {
-  if (c.latency_model == "roofline")
-    return std::make_shared<models::Roofline>(gpu, model, parallelism, options);
-  if (c.latency_model == "kernels")
-    if (auto kernels = models::KernelLatency::make(gpu, model, parallelism, options))
-      return std::make_shared<models::KernelLatency>(*std::move(kernels));
-  return models::make_latency_model(inputs_.catalogue, gpu, model, parallelism,
-                                    enum_name(c.engine.preset), options);
+    const models::Parallelism& parallelism, const models::RooflineOptions& options,
+    const std::string& path) {
+  std::string why;
+  auto named = models::latency_model_named(c.latency_model, inputs_.catalogue, gpu, model,
+                                           parallelism, enum_name(c.engine.preset), options, why);
+  if (named == nullptr)
+    error(path + ".latency_model", "cannot be " + c.latency_model + ": " + why,
+          c.latency_model == "measured" ? "add step_times to a file that catalogue names"
+                                        : "auto takes what is known best");
+  return named;
 }
 
 void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
@@ -199,14 +202,10 @@ std::optional<Resolver::Named> Resolver::named(const PoolConfig& c, const std::s
         "give the path of its config.json if its layers differ");
   }
   const std::optional<models::KvDtype> dtype = kv_dtype(c, path);
-  if (c.latency_model != "auto" && c.latency_model != "roofline" && c.latency_model != "kernels")
+  if (c.latency_model != "auto" && c.latency_model != "measured" && c.latency_model != "kernels" &&
+      c.latency_model != "roofline")
     error(path + ".latency_model",
-          "must be auto, kernels or roofline (got " + c.latency_model + ")");
-  else if (c.latency_model == "kernels" && out.gpu != nullptr && out.model != nullptr)
-    if (const std::string why =
-            models::kernels::not_covered(*out.gpu, *out.model, parallelism_of(c));
-        !why.empty())
-      error(path + ".latency_model", "cannot be kernels: " + why, "auto takes what is known best");
+          "must be auto, measured, kernels or roofline (got " + c.latency_model + ")");
   if (out.model != nullptr && out.model->max_context <= 0 && !c.engine.max_model_len)
     error(path + ".engine.max_model_len",
           "is needed: model " + out.model->name + " states no max_context",
@@ -380,7 +379,9 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                          .full_graphs = c.engine.preset != EnginePreset::k2025Q3,
                          .async_scheduling = out.rules.async_scheduling,
                          .older_experts = marlin_experts(c.engine),
-                         .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2});
+                         .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2},
+                        path);
+  if (out.latency == nullptr) return std::nullopt;
   if (out.rules.max_loras > 0)
     out.latency = std::make_shared<models::LoraLatency>(
         out.latency, models::lora_costs(*gpu, *model, parallelism, c.engine.max_lora_rank));

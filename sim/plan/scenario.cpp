@@ -37,11 +37,12 @@ void describe(Describer& d, PoolConfig& c) {
          "the server's front end chooses the rank."},
         c.data_parallel_balancing);
   field(d, {"kv_cache_dtype", "auto, bf16 or fp8."}, c.kv_cache_dtype);
-  field(d,
-        {"latency_model",
-         "auto: the fitted curve if the catalogue has one, else the roofline; or `roofline`; or "
-         "`kernels`: sums of measured kernels."},
-        c.latency_model);
+  field(
+      d,
+      {"latency_model",
+       "auto: step times that a catalogue file has (`measured`), else its fitted curve, else sums "
+       "of measured kernels (`kernels`) where tables cover it, else `roofline`; or one of these."},
+      c.latency_model);
   field(d, {"engine", "How each engine core schedules."}, c.engine);
   field(d, {"api_server", "What a request goes through before an engine core hears of it."},
         c.api_server);

@@ -40,7 +40,7 @@ struct PoolConfig {
   bool expert_parallel = false;
   DataParallelBalancing data_parallel_balancing = DataParallelBalancing::kExternal;
   std::string kv_cache_dtype = "auto";  ///< auto, bf16 or fp8.
-  std::string latency_model = "auto";   ///< auto, kernels or roofline.
+  std::string latency_model = "auto";   ///< auto, measured, kernels or roofline.
   EngineConfig engine;
   ApiServerConfig api_server;
   std::vector<std::string> labels;  ///< `key=value`, as the router's filters see them.

@@ -43,7 +43,7 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/study/capacity",
        {"base", "models", "workloads/", "sim/", "tools/results", "tools/study/experiment"}}};
   const std::vector<std::string_view> command = {
-      "base",          "policies/",     "models",       "workloads/",    "sim/",
+      "base",          "policies/",     "models/",      "workloads/",    "sim/",
       "tools/results", "tools/ingest/", "tools/render", "tools/render/", "tools/study/"};
   rows.push_back({"tools/cli", command});
   for (const std::string_view folder : {"tools/cli/run", "tools/cli/commands"}) {
@@ -52,7 +52,7 @@ std::vector<Direction> rooms_of_tools() {
   }
   const std::vector<std::string_view> study = {"base",
                                                "policies/",
-                                               "models",
+                                               "models/",
                                                "workloads/",
                                                "sim/",
                                                "tools/results",
@@ -97,6 +97,7 @@ std::vector<Direction> all_rooms() {
       {"policies/examples",
        {"base", "policies", "policies/index", "policies/kv_events", "policies/config"}},
       {"models", {"base"}},
+      {"models/kernels", {"base", "models"}},
       {"workloads", {"base"}},
       {"workloads/groups", {"base", "workloads"}},
       {"workloads/multi_round_qa",
@@ -122,7 +123,7 @@ std::vector<Direction> all_rooms() {
        {"base", "policies", "policies/balancers", "policies/balancers/kit", "policies/index"}},
       {"sim/prediction", {"base", "policies"}},
       {"sim/plan",
-       {"base", "policies/", "models", "workloads/", "sim/custom", "sim/rules", "sim/prediction"}},
+       {"base", "policies/", "models/", "workloads/", "sim/custom", "sim/rules", "sim/prediction"}},
       {"sim/telemetry", {"base", "policies", "policies/index", "sim/engine", "sim/plan"}},
       {"sim/router",
        {"base", "models", "policies/", "workloads/", "sim/custom", "sim/engine", "sim/kv",
@@ -133,8 +134,8 @@ std::vector<Direction> all_rooms() {
       {"sim",
        {"base", "policies/", "models", "workloads/", "sim/engine", "sim/kv", "sim/network",
         "sim/observe", "sim/plan", "sim/router", "sim/statistics", "sim/tiers"}},
-      {"bench", {"base", "policies/", "models", "workloads/", "sim/", "tools/", "tests/policies"}},
-      {"tests", {"base", "policies/", "models", "workloads/", "sim/", "tools/", "tests/"}},
+      {"bench", {"base", "policies/", "models/", "workloads/", "sim/", "tools/", "tests/policies"}},
+      {"tests", {"base", "policies/", "models/", "workloads/", "sim/", "tools/", "tests/"}},
   };
   for (const Direction& row : rooms_of_tools()) table.push_back(row);
   return table;

@@ -72,7 +72,7 @@ struct Room {
 };
 const std::vector<Room> kRooms = {{"base", 2'500, 2'600},
                                   {"policies", 24'510, 22'500},
-                                  {"models", 4'000, 3'700},
+                                  {"models", 6'300, 7'000},
                                   {"workloads", 11'980, 12'000},
                                   {"sim", 19'930, 19'000},
                                   {"tools", 56'600, 37'500},

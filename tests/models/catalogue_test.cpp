@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <tuple>
 
+#include "models/kernels/make_latency_model.h"
 #include "tools/ingest/servers/catalogue_file.h"
 
 namespace routesim::models {
@@ -215,9 +216,10 @@ TEST(Catalogue, ModelSaysWhereItComesFrom) {
                                          {.tp = 4}, "2026-H1");
   EXPECT_NE(fitted->provenance().find("NNLS fit"), std::string::npos);
   EXPECT_NE(fitted->provenance().find("another engine preset"), std::string::npos);
-  // The efficiencies of the H100 were measured on it, those of the L40S were not.
+  // The H100's kernels were measured, the MI300X's efficiencies, and nothing of the H100-PCIe.
   for (const auto& [accelerator, trust] :
-       {std::pair{"H100", Trust::kRoofline}, std::pair{"L40S", Trust::kDataSheet}}) {
+       {std::pair{"H100", Trust::kKernels}, std::pair{"MI300X", Trust::kRoofline},
+        std::pair{"H100-PCIe", Trust::kDataSheet}}) {
     const auto guessed = make_latency_model(c, *c.find_accelerator(accelerator),
                                             *c.find_model("Qwen3-0.6B"), {}, "2026-H1");
     EXPECT_EQ(guessed->trust({.decode_requests = 1, .decode_context = 10}), trust) << accelerator;

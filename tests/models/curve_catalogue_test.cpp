@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "models/kernels/make_latency_model.h"
 #include "tests/models/model_fixture.h"
 
 namespace routesim::models {

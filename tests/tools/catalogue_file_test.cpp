@@ -106,6 +106,47 @@ curves:
             7 * models::kTicksPerMillisecond);
 }
 
+TEST_F(CatalogueFileTest, StepTimesThatAUserMeasuredAreTheStepTimes) {
+  const char* entry = R"(step_times:
+- accelerator: L4
+  model: Qwen3-0.6B
+  decode:
+  - {sequences: 1, context: 100, ms: 3}
+  - {sequences: 1, context: 300, ms: 5}
+  - {sequences: 9, context: 100, ms: 11}
+  - {sequences: 9, context: 300, ms: 21}
+  prefill:
+  - {tokens: 100, visible: 50, ms: 20}
+  - {tokens: 300, visible: 50, ms: 40}
+)";
+  write("mine.yaml", entry);
+  for (const char* name : {"auto", "measured"}) {
+    const auto p = plan(
+        "catalogue: [mine.yaml]\n"
+        "cluster: {pools: [{accelerator: L4, model: Qwen3-0.6B, latency_model: " +
+        std::string(name) + "}]}\n");
+    ASSERT_TRUE(p) << said_;
+    const models::LatencyModel& steps = *p->pools[0].latency;
+    EXPECT_EQ(steps.step_ticks({.decode_requests = 5, .decode_context = 5 * 200}),
+              10 * models::kTicksPerMillisecond)
+        << "half way between 3, 5, 11 and 21";
+    EXPECT_EQ(steps.provenance(), "measured table: no source given");
+  }
+  const std::string measured =
+      "cluster: {pools: [{accelerator: L4, model: Qwen3-0.6B, latency_model: measured}]}\n";
+  EXPECT_FALSE(plan(measured));
+  EXPECT_NE(said_.find("s.yaml:1:72: error: cluster.pools[0].latency_model: cannot be measured: no "
+                       "catalogue has step_times of Qwen3-0.6B on L4 tp1"),
+            std::string::npos)
+      << said_;
+  write("mine.yaml", std::string(entry) + "  - {tokens: 300, visible: 60, ms: 40}\n");
+  EXPECT_FALSE(plan("catalogue: [mine.yaml]\n" + measured));
+  EXPECT_NE(said_.find("step_times[0].prefill: must hold every combination of its 2 and 2 axis "
+                       "values once (got 3 points)"),
+            std::string::npos)
+      << said_;
+}
+
 TEST_F(CatalogueFileTest, MistakesInACatalogueAreFoundAtTheirLines) {
   write("wrong.yaml", R"(models:
 - {name: tiny, source: made up, layers: 2, hidden: 64, heads: 3, kv_heads: 2, head_dim: 16,
@@ -128,7 +169,7 @@ curves:
         "  hint: did you mean H100-SXM?",
         "unread.yaml:2:3: error: accelerators[0].bf16_tflops: is missing",
         "unread.yaml:4:58: error: curves[0].parameters.stepms: unknown key",
-        "list.yaml:1:1: error: must be a map with accelerators, models or curves",
+        "list.yaml:1:1: error: must be a map with accelerators, models, curves or step_times",
         "s.yaml:4:49: error: catalogue[3]: cannot open gone.yaml"})
     EXPECT_NE(said_.find(expected), std::string::npos) << expected << "\nin\n" << said_;
 }

@@ -31,7 +31,7 @@ struct ValidateSettings {
   std::size_t jobs = 1;
   std::vector<Output> outputs;
   bool summary = false;
-  bool trust = false;  ///< Errors by what the step times rest on, with runs on the roofline.
+  bool trust = false;  ///< Errors by what the step times rest on, with runs without a fit.
 };
 
 /// The scenario files of a folder that are compared with something, by name.
@@ -117,7 +117,7 @@ std::vector<RowLimit> read_limits(const std::string& path, Diagnostics& diagnost
   return parse_limits_csv(text, path, diagnostics);
 }
 
-/// Every scenario and, for --trust, those with fitted step times once more on the roofline.
+/// Every scenario and, for --trust, those with fitted step times once more without the fit.
 std::vector<ValidationInput> read_inputs(const ValidateSettings& settings, const Options& options,
                                          Diagnostics& diagnostics) {
   std::vector<ValidationInput> inputs;
@@ -126,8 +126,11 @@ std::vector<ValidationInput> read_inputs(const ValidateSettings& settings, const
                                            options.has("force"), diagnostics));
   if (!settings.trust || diagnostics.has_errors()) return inputs;
   for (std::size_t i = 0; i < settings.paths.size(); ++i) {
-    ValidationInput unfitted = on_roofline(inputs[i], settings.paths[i], options.all("set"));
-    if (!unfitted.variants.empty()) inputs.push_back(std::move(unfitted));
+    for (const char* latency_model : {"kernels", "roofline"}) {
+      ValidationInput unfitted =
+          without_fit(inputs[i], settings.paths[i], options.all("set"), latency_model);
+      if (!unfitted.variants.empty()) inputs.push_back(std::move(unfitted));
+    }
   }
   return inputs;
 }
@@ -189,7 +192,8 @@ Command validate_command() {
            {"summary", "", "Only the error tables (table and markdown)."},
            {"trust", "",
             "Only the errors by what the step times rest on, over these scenarios and, where "
-            "they are fitted, once more on the roofline (table, csv, markdown)."},
+            "they are fitted, once more on measured kernels and on the roofline (table, csv, "
+            "markdown)."},
            variant_option(),
            set_option(),
            allow_library_option(),

@@ -31,18 +31,15 @@ std::string did_you_mean(const std::string& name, const std::string& list) {
   return name.empty() ? "see `routesim list " + list + "`" : "did you mean " + name + "?";
 }
 
-/// Reports a curve whose accelerator or model is unknown: no scenario could use it.
-void check_names(const models::FittedCurve& curve, const std::string& entry,
-                 const models::Catalogue& catalogue, const Provenance& places,
-                 Diagnostics& diagnostics) {
-  Diagnostics found;
+/// Reports an entry whose accelerator or model is unknown: no scenario could use it.
+template <typename Entry>
+void check_names(const Entry& curve, const models::Catalogue& catalogue, Diagnostics& found) {
   if (catalogue.find_accelerator(curve.accelerator) == nullptr)
     found.error({}, "accelerator", "unknown accelerator (got " + printable(curve.accelerator) + ")",
                 did_you_mean(catalogue.suggest_accelerator(curve.accelerator), "accelerators"));
   if (catalogue.find_model(curve.model) == nullptr)
     found.error({}, "model", "unknown model (got " + printable(curve.model) + ")",
                 did_you_mean(catalogue.suggest_model(curve.model), "models"));
-  add_located(found, entry, places, diagnostics);
 }
 
 /// The tree of a config.json as the flat tables models/ reads, and where each key stands.
@@ -95,6 +92,8 @@ void describe(Describer& d, CatalogueFile& c) {
   field(d, {"accelerators", "Accelerators."}, c.accelerators);
   field(d, {"models", "Models."}, c.models);
   field(d, {"curves", "Fitted cost curves."}, c.curves);
+  field(d, {"step_times", "Step times that were measured: grids, linear between their points."},
+        c.step_times);
 }
 
 namespace {
@@ -117,10 +116,13 @@ void add_entries(const ConfigNode& root, std::string_view format, models::Catalo
   };
   add(file.accelerators, "accelerators", models::check_accelerator);
   add(file.models, "models", models::check_model);
-  for (std::size_t i = 0; i < file.curves.size(); ++i) {
-    check_names(file.curves[i], element_path("curves", i), catalogue, places, found);
-    catalogue.add(std::move(file.curves[i]));
-  }
+  add(file.curves, "curves", [&](const models::FittedCurve& curve, Diagnostics& entry) {
+    check_names(curve, catalogue, entry);
+  });
+  add(file.step_times, "step_times", [&](const models::MeasuredSteps& steps, Diagnostics& entry) {
+    check_names(steps, catalogue, entry);
+    models::MeasuredLatency::make(steps.table, entry);
+  });
 }
 
 }  // namespace
@@ -196,7 +198,7 @@ bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
   Diagnostics found;
   const ConfigNode::Ptr root = read_config_file(path, found);
   if (root != nullptr && !root->is_map())
-    found.error(root->where(), "", "must be a map with accelerators, models or curves");
+    found.error(root->where(), "", "must be a map with accelerators, models, curves or step_times");
   if (!found.has_errors()) add_entries(*root, "catalogue", catalogue, found);
   append(diagnostics, found);
   return !found.has_errors();

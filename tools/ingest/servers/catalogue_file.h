@@ -18,6 +18,7 @@ struct CatalogueFile {
   std::vector<models::AcceleratorSpec> accelerators;
   std::vector<models::ModelSpec> models;
   std::vector<models::FittedCurve> curves;
+  std::vector<models::MeasuredSteps> step_times;
 };
 void describe(Describer& d, CatalogueFile& c);
 

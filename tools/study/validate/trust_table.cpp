@@ -67,8 +67,9 @@ std::string render_trust_text(const std::vector<TrustError>& errors, bool markdo
          "# How far to trust a result\n\n"
          "Every result says what its step times rest on. This table says how far results of each "
          "class were off.\nEach scenario with published numbers was run as it is and, where its "
-         "step times were fitted, once more on the\nroofline. So the rows of the two lower classes "
-         "show what an unknown deployment of the same load would get.\nThe other numbers of a "
+         "step times were fitted, once more on\nmeasured kernels, where they cover it, and on the "
+         "roofline. So the rows of the classes below the fitted ones show what an\nunknown "
+         "deployment of the same load would get.\nThe other numbers of a "
          "scenario, such as KV blocks and delays, stay as they are.\n\n" +
          table.markdown();
 }

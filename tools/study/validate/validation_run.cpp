@@ -225,8 +225,9 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
   return input;
 }
 
-ValidationInput on_roofline(const ValidationInput& input, const std::string& path,
-                            const std::vector<std::string>& sets) {
+ValidationInput without_fit(const ValidationInput& input, const std::string& path,
+                            const std::vector<std::string>& sets,
+                            const std::string& latency_model) {
   ValidationInput unfitted = input;
   unfitted.variants.clear();
   Diagnostics said;
@@ -238,7 +239,8 @@ ValidationInput on_roofline(const ValidationInput& input, const std::string& pat
     if (std::ranges::none_of(fitted.plan.pools, is_fitted)) continue;
     for (LoadedVariant variant : scenario.variants) {
       if (variant.scenario.variant != fitted.plan.scenario.variant) continue;
-      for (sim::PoolConfig& pool : variant.scenario.cluster.pools) pool.latency_model = "roofline";
+      for (sim::PoolConfig& pool : variant.scenario.cluster.pools)
+        pool.latency_model = latency_model;
       std::optional<sim::RunPlan> plan = prepare(variant, said);
       if (plan) unfitted.variants.push_back({std::move(*plan), fitted.table});
     }

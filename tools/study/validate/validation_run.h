@@ -19,10 +19,11 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
                                       const std::vector<std::string>& variants, bool force,
                                       Diagnostics& diagnostics);
 
-/// The scenario again with every pool on the roofline; of its variants those that were fitted.
-/// `input` is what load_validation_input() made of the same file. Nothing new can be wrong.
-ValidationInput on_roofline(const ValidationInput& input, const std::string& path,
-                            const std::vector<std::string>& sets);
+/// The scenario again with every pool on `latency_model`, "kernels" or "roofline": of its variants
+/// those that were fitted, and that measured kernels cover. `input` is what
+/// load_validation_input() made of the same file.
+ValidationInput without_fit(const ValidationInput& input, const std::string& path,
+                            const std::vector<std::string>& sets, const std::string& latency_model);
 
 /// Runs every variant with `seeds` >= 1 seeds, from its scenario's on. `report` gets a line per
 /// finished run, in the order they finish, from one thread at a time. Throws Stopped; an internal
