@@ -155,30 +155,14 @@ bool is_other_model(const std::string& word) {
 struct Unsimulated {
   std::string_view beginning, what;
 };
-constexpr std::array<Unsimulated, 23> kUnsimulated = {{
-    {"deepseekv32", "sparse attention"},
-    {"deepseekv4", "sparse attention"},
-    {"glm5", "sparse attention"},
-    {"minimaxm3", "sparse attention"},
-    {"minimaxm1", "linear attention"},
-    {"minimaxtext01", "linear attention"},
-    {"qwen3next", "linear attention"},
-    {"qwen35", "linear attention"},
-    {"qwen36", "linear attention"},
-    {"kimik3", "linear attention"},
-    {"kimilinear", "linear attention"},
-    {"nemotronh", "state-space layers"},
-    {"nemotron3nano", "state-space layers"},
-    {"nemotron3super", "state-space layers"},
-    {"nemotron3ultra", "state-space layers"},
-    {"nvidianemotron", "state-space layers"},
-    {"granite40h", "state-space layers"},
-    {"jamba", "state-space layers"},
-    {"falconh1", "state-space layers"},
-    {"zamba", "state-space layers"},
-    {"gemma4", "layers with heads of another size"},
+constexpr std::array<Unsimulated, 7> kUnsimulated = {{
+    {"minimaxm1", "lightning attention"},
+    {"minimaxtext01", "lightning attention"},
+    {"granite40h", "state-space layers of another kind"},
+    {"jamba", "state-space layers of another kind"},
+    {"falconh1", "state-space layers of another kind"},
+    {"zamba", "state-space layers of another kind"},
     {"gemma3n", "layers that share their keys"},
-    {"mimov2", "windowed layers with heads of their own"},
 }};
 
 /// Endings of the names of checkpoints in a format. The first one makes the name of the entry.

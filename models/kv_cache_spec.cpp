@@ -78,21 +78,111 @@ void warn_of_size(const KvCachePlan& plan, Diagnostics& out) {
               "with several KV groups above all; without either the size is estimated");
 }
 
+std::int64_t shares_of(std::int64_t n, std::int64_t parts) { return (n + parts - 1) / parts; }
+
+/// Elements that key and value heads keep of a token, on one of tp GPUs.
+std::int64_t head_width(std::int64_t heads, std::int64_t key, std::int64_t value, std::int64_t tp) {
+  return std::max<std::int64_t>(1, heads / tp) * (key + (value > 0 ? value : key));
+}
+
+/// Layers of each group where the kinds of layers have `few` and `many`: as many as the rarer kind
+/// has, but those of the commoner one where it has less than half as many more
+/// (_get_kv_cache_groups_uniform_page_size).
+std::int64_t group_layers(std::int64_t few, std::int64_t many) {
+  if (few > many) std::swap(few, many);
+  return 2 * many < 3 * few ? many : few;
+}
+
+/// DeepSeek V4: blocks of 256 tokens hold 64 entries of ratio 4 with their indexer's keys, and two
+/// of ratio 128. The windows and what the compressors have not finished take blocks of the same
+/// size (_get_kv_cache_groups_uniform_groups): 3 of 64 tokens for a window of 128, here two of 256,
+/// and one each for the compressors of a ratio.
+KvLayout compressed_layout(const ModelSpec& m, KvDtype dtype, const Parallelism& p,
+                           std::int64_t block_size) {
+  constexpr std::int64_t kTokens = 256;
+  KvLayout out;
+  out.block_size = std::max(kTokens, shares_of(block_size, kTokens) * kTokens);
+  const std::int64_t entry = kv_entry_bytes(m, dtype, p.tp);
+  std::int64_t most = 1;
+  std::int64_t entry_bytes = m.sparse.index_key_bytes;
+  for (const CompressedLayers& c : m.compressed) {
+    const std::int64_t entries = out.block_size / c.ratio;
+    out.bytes_per_block += shares_of(c.layers, p.pp) * entries * (entry + entry_bytes);
+    entry_bytes = 0;  // Only the first kind has an indexer.
+    most = std::max(most, c.layers);
+  }
+  out.fixed_groups = shares_of(m.attention_layers(), most) + std::ssize(m.compressed);
+  return out;
+}
+
+/// A page of attention holds the state, in steps of what attention kernels take.
+KvLayout state_layout(const ModelSpec& m, KvDtype dtype, const Parallelism& p,
+                      std::int64_t block_size) {
+  const std::int64_t entry = kv_entry_bytes(m, dtype, p.tp);
+  const std::int64_t step = std::max<std::int64_t>(m.is_mla() ? 64 : 16, block_size);
+  KvLayout out;
+  out.block_size = step * shares_of(state_bytes(m.state, p.tp), step * entry);
+  const std::int64_t layers = group_layers(m.full_layers(), m.state.layers);
+  out.fixed_groups = shares_of(m.state.layers, layers);
+  out.bytes_per_block = out.block_size * entry * shares_of(layers, p.pp);
+  out.states = true;
+  return out;
+}
+
 }  // namespace
+
+std::int64_t kv_entry_bytes(const ModelSpec& m, KvDtype dtype, std::int64_t tp) {
+  const std::int64_t bytes = bytes_per_kv_element(dtype);
+  if (!m.is_mla()) return head_width(m.kv_heads, m.head_dim, m.v_head_dim, tp) * bytes;
+  if (m.sparse.layers == 0 || dtype == KvDtype::kBf16) return (m.kv_lora_rank + m.rope_dim) * bytes;
+  const std::int64_t scales = m.compressed.empty() ? m.kv_lora_rank / 32 : 8;
+  return m.kv_lora_rank + scales + 2 * m.rope_dim;
+}
+
+std::int64_t window_entry_bytes(const ModelSpec& m, KvDtype dtype, std::int64_t tp) {
+  if (m.is_mla()) return kv_entry_bytes(m, dtype, tp);
+  const std::int64_t heads = m.sliding_kv_heads > 0 ? m.sliding_kv_heads : m.kv_heads;
+  const std::int64_t key = m.sliding_head_dim > 0 ? m.sliding_head_dim : m.head_dim;
+  return head_width(heads, key, m.v_head_dim, tp) * bytes_per_kv_element(dtype);
+}
+
+std::int64_t state_bytes(const StateLayers& s, std::int64_t tp) {
+  // Groups that are fewer than GPUs are copied.
+  const std::int64_t groups = std::max(s.groups, s.groups > 0 ? tp : 0);
+  const std::int64_t channels = (s.values() + 2 * groups * s.key_dim) / tp;
+  const std::int64_t matrix = s.heads / tp * s.value_dim * s.key_dim;
+  return 2 * (s.conv - 1) * channels + matrix * (s.bf16_state ? 2 : 4);
+}
+
+KvLayout kv_layout(const ModelSpec& m, KvDtype dtype, const Parallelism& p, std::int64_t block_size,
+                   bool hybrid) {
+  if (!m.compressed.empty()) return compressed_layout(m, dtype, p, block_size);
+  if (m.state.layers > 0) return state_layout(m, dtype, p, block_size);
+  const std::int64_t full = m.full_layers();
+  const std::int64_t entry = kv_entry_bytes(m, dtype, p.tp);
+  const std::int64_t windowed = window_entry_bytes(m, dtype, p.tp);
+  KvLayout out{.block_size = block_size};
+  if (!hybrid || full == 0 || m.sliding_layers == 0) {
+    const std::int64_t bytes = entry == windowed ? shares_of(m.attention_layers(), p.pp) * entry
+                                                 : shares_of(full, p.pp) * entry +
+                                                       shares_of(m.sliding_layers, p.pp) * windowed;
+    out.bytes_per_block =
+        block_size * (bytes + shares_of(m.sparse.index_layers, p.pp) * m.sparse.index_key_bytes);
+    return out;
+  }
+  out.fixed_groups = shares_of(m.sliding_layers, full);
+  out.bytes_per_block = block_size * std::max(entry, windowed) * shares_of(full, p.pp);
+  if (windowed > entry && windowed % entry == 0) {
+    out.block_size *= windowed / entry;
+    out.fixed_groups *= windowed / entry;
+  }
+  return out;
+}
 
 std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p,
                                         bool hybrid) {
-  const std::int64_t counted = hybrid ? m.kv_capacity_layers() : m.layers;
-  const std::int64_t layers = (counted + p.pp - 1) / p.pp;
-  const std::int64_t elements = m.is_mla()
-                                    ? m.kv_lora_rank + m.rope_dim
-                                    : 2 * std::max<std::int64_t>(1, m.kv_heads / p.tp) * m.head_dim;
-  return layers * elements * bytes_per_kv_element(dtype);
-}
-
-std::int64_t window_groups(const ModelSpec& m) {
-  if (m.sliding_layers == 0 || m.full_layers() == 0) return 0;
-  return (m.sliding_layers + m.full_layers() - 1) / m.full_layers();
+  const KvLayout layout = kv_layout(m, dtype, p, 1, hybrid);
+  return shares_of(layout.bytes_per_block, layout.block_size);
 }
 
 double activation_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t batched_tokens,
@@ -102,10 +192,12 @@ double activation_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t b
   const double attention =
       m.is_mla() ? as_real(m.heads) * 2 * as_real(m.head_dim + m.rope_dim + m.v_head_dim)
                  : as_real(2 * m.heads + 2 * m.kv_heads) * as_real(m.head_dim);
+  // A layer with a state projects its values, their gate, keys and queries at once.
+  const double state = as_real(2 * m.state.values() + m.state.channels());
   // Gate, up and product live together. A MoE layer runs experts_per_token narrow MLPs per token.
   const double dense = 3 * as_real(m.ffn);
   const double moe = m.is_moe() ? 3 * as_real(m.expert_ffn) * as_real(m.experts_per_token) : 0;
-  const double widest = std::max({attention, dense, moe}) / tp;
+  const double widest = std::max({attention, dense, moe, state}) / tp;
   const double tensors = as_real(batched_tokens) * 2 * (3 * as_real(m.hidden) + widest);
   // Logits in bf16, their fp32 copy and one fp32 scratch of the sampler: 10 bytes per entry.
   const double logits = as_real(std::min(sequences, batched_tokens)) * as_real(m.vocab) * 10;
@@ -115,13 +207,13 @@ double activation_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t b
 std::optional<KvCachePlan> plan_kv_cache(const KvCacheInput& in, Diagnostics& diagnostics) {
   if (!check_input(in, diagnostics)) return std::nullopt;
   KvCachePlan plan;
-  plan.block_size = in.block_size;
-  plan.bytes_per_block =
-      in.block_size *
-      kv_bytes_per_token_per_gpu(in.model, in.kv_dtype, in.parallelism, in.hybrid_manager);
+  const KvLayout layout =
+      kv_layout(in.model, in.kv_dtype, in.parallelism, in.block_size, in.hybrid_manager);
+  plan.block_size = layout.block_size;
+  plan.bytes_per_block = layout.bytes_per_block;
   account_memory(in, plan);
   const std::int64_t blocks_for_one =
-      in.max_model_len > 0 ? (in.max_model_len + in.block_size - 1) / in.block_size : 0;
+      in.max_model_len > 0 ? shares_of(in.max_model_len, plan.block_size) : 0;
   if (in.num_gpu_blocks) {
     plan.num_gpu_blocks = *in.num_gpu_blocks;
     plan.explicit_blocks = true;

@@ -46,17 +46,45 @@ struct KvCachePlan {
   std::int64_t tokens() const { return num_gpu_blocks * block_size; }
 };
 
-/// KV bytes one token takes on one GPU. GQA heads divide by tp down to one head per GPU (then they
-/// are replicated); an MLA latent is never divided. With vLLM's `hybrid` KV cache manager windowed
-/// layers do not count: they hold a constant number of blocks per sequence, and the capacity it
-/// reports grows by full-attention layers only. The deepest pipeline stage decides.
+/// Bytes that a token leaves in one layer on one GPU, in a layer that sees everything and in one
+/// with a window. GQA heads divide by tp down to one head per GPU (then they are replicated); an
+/// MLA latent is never divided. In fp8 a latent that is read sparsely has scales and keeps its
+/// positions in bf16 (656 bytes for DeepSeek V3.2, 584 for V4, MLAAttentionSpec in
+/// vllm/v1/kv_cache_interface.py of v0.24.0).
+std::int64_t kv_entry_bytes(const ModelSpec& m, KvDtype dtype, std::int64_t tp);
+std::int64_t window_entry_bytes(const ModelSpec& m, KvDtype dtype, std::int64_t tp);
+
+/// Bytes of one sequence's state in one layer that keeps a state, on one GPU: the matrices of its
+/// heads, and the convolution's last inputs in bf16 (MambaStateShapeCalculator in
+/// vllm/model_executor/layers/mamba/mamba_utils.py of v0.24.0).
+std::int64_t state_bytes(const StateLayers& s, std::int64_t tp);
+
+/// The KV cache as vLLM lays it out on one GPU. Its groups of layers take blocks of one size from
+/// one pool (get_kv_cache_groups in vllm/v1/core/kv_cache_utils.py of v0.24.0).
+struct KvLayout {
+  std::int64_t block_size = 0;       ///< Tokens of a block, at least as many as were asked for.
+  std::int64_t bytes_per_block = 0;  ///< Of all layers of a group.
+  /// Groups that do not grow with the sequence, each as large as that of the layers that do: 1 for
+  /// gpt-oss, 6 for Gemma-3-27B, 3 for Qwen3.5; 0 where no layer has a window, or all have.
+  std::int64_t fixed_groups = 0;
+  bool states = false;  ///< These groups keep one block per sequence: its state. Else a window.
+};
+
+/// The layout for blocks of `block_size` tokens. A model with states gets blocks so long that keys
+/// and values fill at least the page of a state, in steps of 16 tokens, of 64 with MLA
+/// (Platform._align_hybrid_block_size, vllm/platforms/interface.py of v0.24.0, and before v0.19
+/// HybridAttentionMambaModelConfig, vllm/model_executor/models/config.py). Where windowed layers
+/// keep more bytes per token, blocks are longer by as much (unify_kv_cache_spec_page_size), and a
+/// group of such layers counts so many times. Without vLLM's `hybrid` KV cache manager windowed
+/// layers grow like the others.
+KvLayout kv_layout(const ModelSpec& m, KvDtype dtype, const Parallelism& p, std::int64_t block_size,
+                   bool hybrid = true);
+
+/// KV bytes by which a token makes a sequence grow on one GPU. With the `hybrid` manager windowed
+/// layers do not count: they hold a constant number of blocks per sequence, and the capacity that
+/// vLLM reports grows by full-attention layers only. The deepest pipeline stage decides.
 std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p,
                                         bool hybrid = true);
-
-/// Groups that vLLM's hybrid KV cache manager makes of the windowed layers, each of as many layers
-/// as see everything (it wants groups of one size): 1 for gpt-oss, 6 for Gemma-3-27B, 0 where no
-/// layer has a window, or all have.
-std::int64_t window_groups(const ModelSpec& m);
 
 /// Peak activations of vLLM's profile run on one GPU: three residual-width tensors and the wider of
 /// attention and MLP intermediates for every batched token, plus the sampler's logits copies.

@@ -32,11 +32,11 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
                                      : a.host_sequence_ms)),
       trust_(a.measured ? Trust::kRoofline : Trust::kDataSheet) {
   if (!options.cuda_graphs)
-    launch_ns_ = kEagerLayerNs * as_real(m.layers);
+    launch_ns_ = kEagerLayerNs * m.whole_layers();
   else
-    chunk_ns_ = a.chunk_layer_us * 1e3 * as_real(m.layers);
+    chunk_ns_ = a.chunk_layer_us * 1e3 * m.whole_layers();
   if (options.cuda_graphs && !options.full_graphs)
-    gaps_ns_ = kGraphGapNs * (1 + kGapShare * as_real(p.tp - 1)) * as_real(m.layers);
+    gaps_ns_ = kGraphGapNs * (1 + kGapShare * as_real(p.tp - 1)) * m.whole_layers();
   provenance_ = "roofline, unfitted: " + m.name + " on " + a.name + " tp" + std::to_string(p.tp) +
                 (p.pp > 1 ? " pp" + std::to_string(p.pp) : "") +
                 (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +

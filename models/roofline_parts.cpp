@@ -79,6 +79,10 @@ constexpr double kScoreShare = 0.27;
 /// 1,024.
 constexpr double kWindowTiles = 600;
 
+/// Tokens that a chunked scan over a state multiplies with each other: 64 in the kernels of
+/// flash-linear-attention that vLLM took over (model_executor/layers/fla of v0.24.0).
+constexpr std::int64_t kScanChunk = 64;
+
 /// Products that quantise their activations as a whole: fp8 weights with one scale each.
 bool quantises_whole(const AcceleratorSpec& a, const ModelSpec& m) {
   return m.weights == WeightDtype::kFp8 && multiplies_narrow(a, m.weights) && !m.scaled_blocks;
@@ -122,7 +126,9 @@ std::int64_t padded_to_graph(std::int64_t tokens) {
   return (tokens + stride - 1) / stride * stride;
 }
 
-DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p) {
+DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& whole, const Parallelism& p) {
+  ModelSpec m = whole;
+  m.weights = whole.dense_weights.value_or(whole.weights);
   const ParameterCount c = count_parameters(m);
   const double tp = as_real(p.tp);
   const double trunk = c.attention + c.dense_mlp;
@@ -132,18 +138,26 @@ DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& m, const Paralle
   if (m.bf16_attention)
     token_ns_ += 2.0 * c.attention / tp * (1 / matrix_rate(a, WeightDtype::kBf16) - 1 / rate);
   // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
-  fixed_ns_ = ((4.0 * as_real(m.layers) + 2.0 * as_real(m.moe_layers())) * a.kernel_us +
-               as_real(m.layers) * a.layer_us + as_real(m.moe_layers()) * a.expert_layer_us) *
-                  1e3 +
-              a.gpu_step_ms * 1e6;
+  // An indexer has two products and its scores.
+  const double layers = m.whole_layers();
+  fixed_ns_ =
+      ((4.0 * layers + 2.0 * as_real(m.moe_layers()) + 3.0 * as_real(m.sparse.index_layers)) *
+           a.kernel_us +
+       layers * a.layer_us + as_real(m.moe_layers()) * a.expert_layer_us) *
+          1e3 +
+      a.gpu_step_ms * 1e6;
   if (quantises_activations(a, m)) {
-    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
-    const std::int64_t attentions = m.bf16_attention ? 0 : (m.is_mla() ? 3 : 2) * m.layers;
+    const std::int64_t mlps =
+        m.shared_experts > 0 ? m.mlp_layers() : m.mlp_layers() - m.moe_layers();
+    const std::int64_t attentions =
+        m.bf16_attention ? 0 : (m.is_mla() ? 3 : 2) * m.attention_layers() + 2 * m.state.layers;
     fixed_ns_ += as_real(attentions + 2 * mlps) * a.scaled_product_us * 1e3;
   }
   if (quantises_whole(a, m)) {
-    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
-    fixed_ns_ += 2.0 * as_real(m.layers + mlps) * a.fp8_product_us * 1e3;
+    const std::int64_t mlps =
+        m.shared_experts > 0 ? m.mlp_layers() : m.mlp_layers() - m.moe_layers();
+    fixed_ns_ +=
+        2.0 * as_real(m.attention_layers() + m.state.layers + mlps) * a.fp8_product_us * 1e3;
   }
   const double output = as_real(m.vocab) * as_real(m.hidden) / tp;
   output_weights_ns_ = 2.0 * output / weight_rate(a);
@@ -214,66 +228,118 @@ AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const
   const double kv_rate = a.memory_tb_per_s * 1e3 * (slow_cache ? a.kv_mbu_fp8 : a.kv_mbu);
   // Scores and weighted values of one causal pair: 2·(d_k + d_v) FLOP per head. S counts pairs
   // twice.
-  const double width =
-      m.is_mla() ? as_real(m.head_dim + m.rope_dim + m.v_head_dim) : 2.0 * as_real(m.head_dim);
-  // `attention_mfu` is that of heads of 128; narrower ones have more scores to the FLOP.
-  const double narrow = m.is_mla() ? 0 : std::max(0.0, 128 / as_real(m.head_dim) - 1);
-  const double pair = as_real(m.heads) / tp * width / attention_rate * (1 + kScoreShare * narrow);
-  pair_ns_ = pair * as_real(m.full_layers());
-  windowed_pair_ns_ = pair * as_real(m.sliding_layers);
-  Parallelism one_stage = p;
-  one_stage.pp = 1;
-  const double layer_bytes =
-      as_real(kv_bytes_per_token_per_gpu(m, kv, one_stage)) / as_real(m.kv_capacity_layers());
+  const auto pair_of = [&](std::int64_t key, std::int64_t value) {
+    const double width = value > 0 ? as_real(key + value) : 2.0 * as_real(key);
+    // `attention_mfu` is that of heads of 128; narrower ones have more scores to the FLOP.
+    const double narrow = m.is_mla() ? 0 : std::max(0.0, 128 / as_real(key) - 1);
+    return as_real(m.heads) / tp * width / attention_rate * (1 + kScoreShare * narrow);
+  };
+  // All whole tokens in the cache of DeepSeek V4 lie in windows.
+  const std::int64_t seeing = m.compressed.empty() ? m.full_layers() - m.sparse.layers : 0;
+  const double pair = m.is_mla() ? pair_of(m.head_dim + m.rope_dim, m.v_head_dim)
+                                 : pair_of(m.head_dim, m.v_head_dim);
+  pair_ns_ = pair * as_real(seeing);
+  const auto layer_bytes = as_real(kv_entry_bytes(m, kv, p.tp));
   // The L2 of these GPUs is two halves, and each keeps what its own multiprocessors read.
   max_shared_prefix_ = static_cast<std::int64_t>(a.l2_bytes / 2 / layer_bytes);
   const double layer = layer_bytes / kv_rate;
-  const double full = layer * as_real(m.full_layers());
+  const double full = layer * as_real(seeing);
   prefill_context_ns_ = full;
   // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
-  const double latent = m.is_mla() ? 2.0 * as_real(m.heads) / tp * as_real(m.layers) *
+  const double latent = m.is_mla() ? 2.0 * as_real(m.heads) / tp * as_real(seeing) *
                                          as_real(2 * m.kv_lora_rank + m.rope_dim) / attention_rate
                                    : 0.0;
   context_ = ns_to_ticks(std::max(full, latent));
   shared_context_ = ns_to_ticks(std::max(full * a.shared_context_weight, latent));
-  windowed_context_ = ns_to_ticks(layer * as_real(m.sliding_layers));
-  window_ = m.sliding_window;
+  if (m.sliding_layers > 0) {
+    const double bytes = as_real(window_entry_bytes(m, kv, p.tp));
+    const double windowed_pair =
+        m.sliding_head_dim > 0 ? pair_of(m.sliding_head_dim, m.v_head_dim) : pair;
+    bounded_.push_back({.window = m.sliding_window,
+                        .ticks = ns_to_ticks(bytes / kv_rate * as_real(m.sliding_layers)),
+                        .pair_ns = windowed_pair * as_real(m.sliding_layers),
+                        .tiles = kWindowTiles});
+  }
+  add_selecting(a, m, p, kv, kv_rate);
+  const StateLayers& states = m.state;
+  state_ = ns_to_ticks(2.0 * as_real(state_bytes(states, p.tp) * states.layers) / kv_rate);
+  state_token_ns_ = 2.0 * as_real(states.layers * states.values()) / tp *
+                    as_real(2 * states.key_dim + kScanChunk) / attention_rate;
   // FlashAttention 2 gives a mixed batch to one call, which neither packs the heads of a group nor
   // splits the context: each head of a decode computes a tile of rows (vllm-project/vllm#58013).
   if (m.is_mla() || a.mixed_decode_rows == 0) return;
   const double rows = 2 * as_real(a.mixed_decode_rows);  // A row is a pair, which S counts twice.
   mixed_context_ = std::max(context_, ns_to_ticks(rows * pair_ns_));
-  mixed_windowed_context_ = std::max(windowed_context_, ns_to_ticks(rows * windowed_pair_ns_));
+  for (Bounded& b : bounded_) b.mixed_ticks = std::max(b.ticks, ns_to_ticks(rows * b.pair_ns));
+}
+
+// The layers that select read the entries they chose. Before, the indexer reads a key for each
+// entry, which heads of other GPUs do again with MLA. The other compressed layers read all of
+// theirs. Prompts are computed like decodes: every head with the latent.
+void AttentionCost::add_selecting(const AcceleratorSpec& a, const ModelSpec& m,
+                                  const Parallelism& p, KvDtype kv, double kv_rate) {
+  const SparseLayers& s = m.sparse;
+  if (s.layers == 0) return;
+  const double attention_rate = a.bf16_tflops * 1e3 * a.attention_mfu;
+  const double index_rate = std::max(a.bf16_tflops, a.fp8_tflops) * 1e3 * a.attention_mfu;
+  const double tp = as_real(p.tp);
+  const double entry_ns = as_real(kv_entry_bytes(m, kv, p.tp)) / kv_rate;
+  const double width = as_real(m.is_mla() ? 2 * m.kv_lora_rank + m.rope_dim : 2 * m.head_dim);
+  const double pair = as_real(m.heads) / tp * width / attention_rate;
+  const double read = m.is_mla() ? std::max(entry_ns, 2 * pair) : entry_ns;
+  const std::int64_t ratio = m.compressed.empty() ? 1 : m.compressed.front().ratio;
+  bounded_.push_back({.window = s.top_k * ratio,
+                      .ticks = ns_to_ticks(read * as_real(s.layers) / as_real(ratio)),
+                      .pair_ns = pair * as_real(s.layers) / as_real(ratio)});
+  const double key_ns = as_real(s.index_key_bytes) / kv_rate;
+  const double score = as_real(s.index_heads * s.index_dim) / (m.is_mla() ? 1 : tp) / index_rate;
+  const double indexers = as_real(s.index_layers) / as_real(ratio);
+  double seen = std::max(key_ns, 2 * score) * indexers;
+  pair_ns_ += score * indexers;
+  for (std::size_t i = 1; i < m.compressed.size(); ++i) {
+    const double entries = as_real(m.compressed[i].layers) / as_real(m.compressed[i].ratio);
+    seen += read * entries;
+    pair_ns_ += pair * entries;
+  }
+  context_ += ns_to_ticks(seen);
+  shared_context_ += ns_to_ticks(seen);
+  prefill_context_ns_ += seen;
 }
 
 double AttentionCost::prefill_ns(const BatchShape& s) const {
   const double pairs = as_real(s.prefill_pairs);
-  const double windowed =
-      std::min(pairs, 2.0 * as_real(s.prefill_tokens) * (as_real(window_) + kWindowTiles));
-  return std::max(pairs * pair_ns_ + windowed * windowed_pair_ns_,
-                  as_real(s.prefill_context) * prefill_context_ns_);
+  double ns = pairs * pair_ns_;
+  for (const Bounded& b : bounded_)
+    ns += std::min(pairs, 2.0 * as_real(s.prefill_tokens) * (as_real(b.window) + b.tiles)) *
+          b.pair_ns;
+  return std::max(ns, as_real(s.prefill_context) * prefill_context_ns_) +
+         as_real(s.prefill_tokens) * state_token_ns_;
 }
 
 std::int64_t AttentionCost::decode_ticks(const BatchShape& s) const {
   const auto times = [](std::int64_t ticks, std::int64_t count) {
     return static_cast<WideTicks>(ticks) * count;
   };
-  const std::int64_t in_windows = std::min(s.decode_context, s.decode_requests * window_);
-  if (mixed_context_ > 0 && s.prefill_tokens > s.prefill_requests)
-    return bounded_ticks(times(mixed_context_, s.decode_context) +
-                         times(mixed_windowed_context_, in_windows));
+  const bool mixed = mixed_context_ > 0 && s.prefill_tokens > s.prefill_requests;
+  WideTicks sum = times(state_, s.decode_requests);
+  for (const Bounded& b : bounded_)
+    sum += times(mixed ? b.mixed_ticks : b.ticks,
+                 std::min(s.decode_context, s.decode_requests * b.window));
+  if (mixed) return bounded_ticks(sum + times(mixed_context_, s.decode_context));
   return bounded_ticks(
-      times(context_, s.decode_context - s.shared_context) +
-      times(shares_prefixes(s, max_shared_prefix_) ? shared_context_ : context_, s.shared_context) +
-      times(windowed_context_, in_windows));
+      sum + times(context_, s.decode_context - s.shared_context) +
+      times(shares_prefixes(s, max_shared_prefix_) ? shared_context_ : context_, s.shared_context));
 }
 
+// The windows still fill, until the last token of the shortest that is not full.
 AttentionCost::Growth AttentionCost::growth(const BatchShape& s) const {
-  const std::int64_t inside_window = s.decode_requests * window_ - s.decode_context;
   Growth growth{.ticks = context_, .steps = kUnboundedSteps};
-  if (inside_window <= 0) return growth;
-  growth.ticks += windowed_context_;  // The windows still fill, until their last token.
-  if (windowed_context_ > 0) growth.steps = inside_window / s.decode_requests + 1;
+  for (const Bounded& b : bounded_) {
+    const std::int64_t inside = s.decode_requests * b.window - s.decode_context;
+    if (inside <= 0) continue;
+    growth.ticks += b.ticks;
+    if (b.ticks > 0) growth.steps = std::min(growth.steps, inside / s.decode_requests + 1);
+  }
   return growth;
 }
 
@@ -299,7 +365,7 @@ CommunicationCost::CommunicationCost(const AcceleratorSpec& a, const ModelSpec& 
   const double latency = a.collective_us * 1e3;
   const double row = 2.0 * as_real(m.hidden);  // One token's activations in bf16.
   row_bytes_ = row;
-  if (p.tp > 1) all_reduces_ = 2.0 * as_real(m.layers);
+  if (p.tp > 1) all_reduces_ = 2.0 * m.whole_layers();
   if (p.pp > 1) {
     latency_ns_ += as_real(p.pp - 1) * latency;
     token_ns_ += as_real(p.pp - 1) * row / (a.nic_gb_per_s * a.collective_efficiency);

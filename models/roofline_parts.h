@@ -76,11 +76,26 @@ class AttentionCost {
   std::int64_t max_shared_prefix() const { return max_shared_prefix_; }
 
  private:
-  double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;
-  // Ticks per token of decode context: layers that see everything, layers with a window.
-  std::int64_t context_ = 0, shared_context_ = 0, windowed_context_ = 0, window_ = 0;
+  /// Layers that read no more than `window` tokens of a context: those with a window, and those
+  /// that select.
+  struct Bounded {
+    std::int64_t window = 0;
+    std::int64_t ticks = 0;        ///< Per token of decode context inside the window.
+    std::int64_t mixed_ticks = 0;  ///< The same beside a prompt chunk; 0: as without.
+    double pair_ns = 0;
+    double tiles = 0;  ///< Tokens by which prompts compute more than the window.
+  };
+  void add_selecting(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p, KvDtype kv,
+                     double kv_rate);
+
+  double pair_ns_ = 0, prefill_context_ns_ = 0;
+  // Ticks per token of decode context of layers that see everything.
+  std::int64_t context_ = 0, shared_context_ = 0;
+  std::vector<Bounded> bounded_;
+  std::int64_t state_ = 0;     ///< Ticks per decoding sequence: its states are read and written.
+  double state_token_ns_ = 0;  ///< Per prompt token.
   /// The same beside a prompt chunk where the kernel computes whole tiles; 0: as without.
-  std::int64_t mixed_context_ = 0, mixed_windowed_context_ = 0;
+  std::int64_t mixed_context_ = 0;
   std::int64_t max_shared_prefix_ = 0;
 };
 

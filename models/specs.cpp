@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "models/kv_cache_spec.h"
+
 namespace routesim::models {
 
 double bytes_per_weight(WeightDtype dtype) {
@@ -25,19 +27,58 @@ std::int64_t bytes_per_kv_element(KvDtype dtype) { return dtype == KvDtype::kFp8
 
 namespace {
 
-double attention_parameters_per_layer(const ModelSpec& m) {
+double attention_parameters_per_layer(const ModelSpec& m, bool windowed) {
   const double d = as_real(m.hidden);
   const double h = as_real(m.heads);
   if (!m.is_mla()) {
-    const double width = as_real(m.head_dim);
-    return 2 * d * h * width + 2 * d * as_real(m.kv_heads) * width;
+    const bool other = windowed && m.sliding_head_dim > 0;
+    const double key = as_real(other ? m.sliding_head_dim : m.head_dim);
+    const double value = m.v_head_dim > 0 ? as_real(m.v_head_dim) : key;
+    const double kv = as_real(windowed && m.sliding_kv_heads > 0 ? m.sliding_kv_heads : m.kv_heads);
+    const double values = m.shared_values && !windowed ? 0 : kv * value;
+    return d * h * (key + value) + d * (kv * key + values) +
+           (m.gated_attention ? d * h * value : 0);
   }
   const double query = as_real(m.head_dim + m.rope_dim);
   const double q = m.q_lora_rank > 0 ? as_real(m.q_lora_rank) * (d + h * query) : d * h * query;
-  const double kv = d * as_real(m.kv_lora_rank + m.rope_dim) +
-                    as_real(m.kv_lora_rank) * h * as_real(m.head_dim + m.v_head_dim);
-  return q + kv + h * as_real(m.v_head_dim) * d;
+  const double latent = d * as_real(m.kv_lora_rank + m.rope_dim);
+  const double value = h * as_real(m.v_head_dim);
+  if (m.o_lora_rank > 0)
+    return q + latent + as_real(m.o_lora_rank) * (value + as_real(m.o_groups) * d);
+  const double up = as_real(m.kv_lora_rank) * h * as_real(m.head_dim + m.v_head_dim);
+  return q + latent + up + value * d * (m.gated_attention ? 2 : 1);
 }
+
+/// Projections of queries (from the latent query where there is one), of the key, and of the
+/// weights that MLA gives to the heads.
+double indexer_parameters(const ModelSpec& m) {
+  const double d = as_real(m.hidden);
+  const double from = m.q_lora_rank > 0 ? as_real(m.q_lora_rank) : d;
+  return as_real(m.sparse.index_layers) *
+         (from * as_real(m.sparse.index_heads * m.sparse.index_dim) +
+          d * as_real(m.sparse.index_dim + (m.is_mla() ? m.sparse.index_heads : 0)));
+}
+
+/// What makes one entry of several tokens: a projection and its gate, each of the width of an
+/// entry, of two where entries overlap (ratio 4), and the same for the keys of the indexer.
+double compressor_parameters(const ModelSpec& m) {
+  const double d = as_real(m.hidden);
+  const double entry = as_real(m.kv_lora_rank + m.rope_dim);
+  double sum = 0;
+  for (const CompressedLayers& c : m.compressed)
+    sum += as_real(c.layers) * 2 * d * entry * (c.ratio == 4 ? 2 : 1);
+  return sum +
+         (m.compressed.empty() ? 0 : as_real(m.sparse.index_layers * m.sparse.index_dim) * 3 * d);
+}
+
+/// In: values, their gate, keys, queries and the small ones. Out: values.
+double state_parameters(const ModelSpec& m) {
+  const StateLayers& s = m.state;
+  return as_real(s.layers) * (as_real(m.hidden) * as_real(s.channels() + 2 * s.values() + s.gates) +
+                              as_real(s.conv * s.channels()));
+}
+
+double mlp_projections(const ModelSpec& m) { return m.plain_mlp ? 2 : 3; }
 
 void error(Diagnostics& d, const char* path, std::string message, std::string hint = {}) {
   d.error({}, path, std::move(message), std::move(hint));
@@ -55,20 +96,33 @@ constexpr std::int64_t kMostWidth = 100'000'000;
 
 ParameterCount count_parameters(const ModelSpec& m) {
   const double d = as_real(m.hidden);
-  const double dense_layers = as_real(m.is_moe() ? m.dense_layers : m.layers);
+  const double dense_layers = as_real(m.is_moe() ? m.dense_layers : m.mlp_layers());
   const double moe_layers = as_real(m.moe_layers());
-  const double expert = 3 * d * as_real(m.expert_ffn);  // Gate, up and down projections.
-  return {.attention = as_real(m.layers) * attention_parameters_per_layer(m),
-          .dense_mlp = dense_layers * 3 * d * as_real(m.ffn),
-          .shared_mlp = moe_layers * as_real(m.shared_experts) * expert,
-          .routed_mlp = moe_layers * as_real(m.experts) * expert,
-          .router = moe_layers * d * as_real(m.experts),
-          .embedding = as_real(m.vocab) * d,
-          .output = m.tied_embeddings ? 0.0 : as_real(m.vocab) * d};
+  const double parts = mlp_projections(m);  // Gate, up and down projections.
+  const double shared = parts * d * as_real(m.expert_ffn);
+  const double inner = m.expert_hidden > 0 ? as_real(m.expert_hidden) : d;
+  const double routed = parts * inner * as_real(m.expert_ffn);
+  const double full = attention_parameters_per_layer(m, false);
+  const double windowed = attention_parameters_per_layer(m, true);
+  const double into_experts = m.expert_hidden > 0 ? 2 * d * inner : 0;
+  const double last = m.is_moe() ? as_real(m.experts) * routed + as_real(m.shared_experts) * shared
+                                 : parts * d * as_real(m.ffn);
+  return {
+      .attention = as_real(m.full_layers()) * full + as_real(m.sliding_layers) * windowed +
+                   indexer_parameters(m) + compressor_parameters(m) + state_parameters(m),
+      .dense_mlp = dense_layers * parts * d * as_real(m.ffn),
+      .shared_mlp = moe_layers * (as_real(m.shared_experts) * shared + into_experts),
+      .routed_mlp = moe_layers * as_real(m.experts) * routed,
+      .router = moe_layers * d * as_real(m.experts),
+      .embedding = as_real(m.vocab) * d,
+      .output = m.tied_embeddings ? 0.0 : as_real(m.vocab) * d,
+      .mtp = as_real(m.mtp_layers) * (2 * d * d + (m.full_layers() > 0 ? full : windowed) + last)};
 }
 
 double trunk_bytes(const ModelSpec& m) {
   const ParameterCount c = count_parameters(m);
+  if (m.dense_weights)
+    return (c.attention + c.dense_mlp + c.shared_mlp) * bytes_per_weight(*m.dense_weights);
   const double weight = bytes_per_weight(m.weights);
   const bool experts_only = m.weights == WeightDtype::kMxfp4;  // As its checkpoints are.
   return c.attention * (experts_only || m.bf16_attention ? 2.0 : weight) +
@@ -105,9 +159,7 @@ double weight_bytes_per_gpu(const ModelSpec& m, const Parallelism& p) {
 }
 
 std::int64_t kv_bytes_per_token(const ModelSpec& m, KvDtype dtype) {
-  const std::int64_t elements =
-      m.is_mla() ? m.kv_lora_rank + m.rope_dim : 2 * m.kv_heads * m.head_dim;
-  return m.layers * elements * bytes_per_kv_element(dtype);
+  return kv_bytes_per_token_per_gpu(m, dtype, {}, false);
 }
 
 bool check_parallelism(const ModelSpec& m, const Parallelism& p, Diagnostics& out) {
@@ -124,6 +176,10 @@ bool check_parallelism(const ModelSpec& m, const Parallelism& p, Diagnostics& ou
     error(out, "tp",
           "must divide, or be a multiple of, the " + std::to_string(m.kv_heads) + " KV heads of " +
               m.name + got(p.tp));
+  if (m.state.heads % p.tp != 0)
+    error(out, "tp",
+          "must divide the " + std::to_string(m.state.heads) + " heads of the layers of " + m.name +
+              " that keep a state" + got(p.tp));
   if (m.ffn % p.tp != 0)
     error(out, "tp",
           "must divide the MLP width " + std::to_string(m.ffn) + " of " + m.name + got(p.tp));
@@ -144,6 +200,33 @@ bool check_parallelism(const ModelSpec& m, const Parallelism& p, Diagnostics& ou
     error(out, "ep",
           "cannot exceed the " + std::to_string(m.experts) + " experts of " + m.name + got(p.ep));
   return out.items().size() == before;
+}
+
+/// Layers that keep something else than the keys and values of every token.
+static void check_other_layers(const ModelSpec& m, Diagnostics& out) {
+  if (m.attention_layers() < 1 || m.mlp_layers() < 1 || m.moe_layers() < 0)
+    error(out, "layers", "must leave some for attention and for MLPs" + got(m.layers));
+  const auto need = [&out](const char* path, std::int64_t value) {
+    if (value < 1) error(out, path, "must be at least 1" + got(value));
+  };
+  if (m.state.layers > 0) {
+    need("state.heads", m.state.heads);
+    need("state.value_dim", m.state.value_dim);
+    need("state.key_dim", m.state.key_dim);
+    need("state.groups", m.state.groups);
+    need("state.conv", m.state.conv);
+    if (m.sliding_layers > 0)
+      error(out, "sliding_layers", "must be 0 beside layers with a state" + got(m.sliding_layers));
+  }
+  if (m.sparse.layers > 0) need("sparse.top_k", m.sparse.top_k);
+  if (m.compressed.empty() && m.sparse.layers > m.full_layers())
+    error(out, "sparse.layers",
+          "cannot exceed the layers that see everything, " + std::to_string(m.full_layers()) +
+              got(m.sparse.layers));
+  if (!m.compressed.empty() && m.sparse.layers != m.compressed.front().layers)
+    error(out, "sparse.layers",
+          "must be those of the first kind of compressed layers, " +
+              std::to_string(m.compressed.front().layers) + got(m.sparse.layers));
 }
 
 bool check_model(const ModelSpec& m, Diagnostics& out) {
@@ -184,6 +267,7 @@ bool check_model(const ModelSpec& m, Diagnostics& out) {
       error(out, "dense_layers",
             "cannot exceed layers = " + std::to_string(m.layers) + got(m.dense_layers));
   }
+  check_other_layers(m, out);
   if (m.sliding_layers > m.layers)
     error(out, "sliding_layers",
           "cannot exceed layers = " + std::to_string(m.layers) + got(m.sliding_layers));
@@ -322,6 +406,75 @@ void describe(Describer& d, WeightFormat& f) {
   field(d, {"bf16_attention", "The projections of attention stay in bf16."}, f.bf16_attention);
 }
 
+void describe(Describer& d, StateLayers& s) {
+  const IntRange some{.min = 0, .max = kMostHeads};
+  field(d, {"layers", "Layers that keep a state.", true}, s.layers, IntRange{0, kMostLayers});
+  field(d, {"heads", "Heads with a state each.", true}, s.heads, some);
+  field(d, {"value_dim", "Width of a head's values.", true}, s.value_dim, some);
+  field(d, {"groups", "Heads of keys; several heads share one.", true}, s.groups, some);
+  field(d, {"key_dim", "Width of a head's keys.", true}, s.key_dim, some);
+  field(d, {"conv", "Taps of the convolution before.", true}, s.conv, IntRange{0, 1024});
+  field(d, {"gates", "Columns of the small projections: decay, step, mixing."}, s.gates, some);
+  field(d, {"bf16_state", "The state is in bf16, not in fp32."}, s.bf16_state);
+}
+
+void describe(Describer& d, SparseLayers& s) {
+  const IntRange some{.min = 0, .max = kMostHeads};
+  const IntRange some_layers{.min = 0, .max = kMostLayers};
+  field(d, {"layers", "Layers in which a token reads selected ones only.", true}, s.layers,
+        some_layers);
+  field(d, {"top_k", "Entries that a token reads at most.", true}, s.top_k,
+        IntRange{0, 1'000'000'000});
+  field(d, {"index_layers", "Layers with an indexer of their own.", true}, s.index_layers,
+        some_layers);
+  field(d, {"index_heads", "Query heads of the indexer.", true}, s.index_heads, some);
+  field(d, {"index_dim", "Width of the indexer's heads and key.", true}, s.index_dim, some);
+  field(d, {"index_key_bytes", "Bytes of a token's key in the cache.", true}, s.index_key_bytes,
+        some);
+}
+
+void describe(Describer& d, CompressedLayers& c) {
+  field(d, {"ratio", "Tokens of an entry.", true}, c.ratio, IntRange{1, 256});
+  field(d, {"layers", "Layers that compress so.", true}, c.layers, IntRange{0, kMostLayers});
+}
+
+static void describe_layers(Describer& d, ModelSpec& m) {
+  const IntRange some_layers{.min = 0, .max = kMostLayers};
+  const IntRange some{.min = 0, .max = kMostHeads};
+  field(d, {"o_lora_rank", "Width of a group's output where MLA has no up-projection."},
+        m.o_lora_rank, some);
+  field(d, {"o_groups", "Groups of heads with an output each."}, m.o_groups, some);
+  field(d, {"shared_values", "Layers that see everything use their keys as values."},
+        m.shared_values);
+  field(d, {"gated_attention", "A projection of its own gates the output of attention."},
+        m.gated_attention);
+  field(d, {"sliding_kv_heads", "Key/value heads of windowed layers; 0: as kv_heads."},
+        m.sliding_kv_heads, some);
+  field(d, {"sliding_head_dim", "Width of a head of windowed layers; 0: as head_dim."},
+        m.sliding_head_dim, some);
+  field(d, {"state", "Layers that keep a recurrent state instead of keys and values."}, m.state);
+  field(d, {"sparse", "Layers in which a token reads what an indexer selects."}, m.sparse);
+  field(d,
+        {"compressed",
+         "Layers with one entry for several tokens besides their window; `sparse` selects from "
+         "the first kind."},
+        m.compressed);
+  field(d, {"attention_free_layers", "Layers that are an MLP alone."}, m.attention_free_layers,
+        some_layers);
+  field(d, {"mlp_free_layers", "Layers that are attention or a state alone."}, m.mlp_free_layers,
+        some_layers);
+  field(d, {"plain_mlp", "MLPs and experts have two projections, none of them a gate."},
+        m.plain_mlp);
+  field(d, {"expert_hidden", "Width that routed experts read and write; 0: as hidden."},
+        m.expert_hidden, IntRange{0, kMostWidth});
+  field(d,
+        {"mtp_layers",
+         "Layers that guess further tokens. They count in no size: servers load them for "
+         "speculative decoding only."},
+        m.mtp_layers, some_layers);
+  field(d, {"dense_weights", "Format of all but the routed experts, if another."}, m.dense_weights);
+}
+
 void describe(Describer& d, ModelSpec& m) {
   const IntRange tokens{.min = 0, .max = 1'000'000'000};
   const IntRange some_layers{.min = 0, .max = kMostLayers};
@@ -349,7 +502,8 @@ void describe(Describer& d, ModelSpec& m) {
   field(d, {"kv_lora_rank", "MLA latent width; 0 for GQA."}, m.kv_lora_rank, some);
   field(d, {"q_lora_rank", "MLA query latent width."}, m.q_lora_rank, some);
   field(d, {"rope_dim", "MLA positional key width."}, m.rope_dim, some);
-  field(d, {"v_head_dim", "MLA value head width."}, m.v_head_dim, some);
+  field(d, {"v_head_dim", "Width of a value head; 0 without MLA: as head_dim."}, m.v_head_dim,
+        some);
   field(d, {"sliding_window", "Window of windowed layers, tokens."}, m.sliding_window, tokens);
   field(d, {"sliding_layers", "How many layers are windowed."}, m.sliding_layers, some_layers);
   field(d, {"chunked_windows", "Windows are fixed chunks of the sequence, as in Llama 4."},
@@ -358,6 +512,7 @@ void describe(Describer& d, ModelSpec& m) {
         m.scaled_blocks);
   field(d, {"bf16_attention", "The projections of attention are in bf16 in any format."},
         m.bf16_attention);
+  describe_layers(d, m);
   field(d, {"workspace_bytes", "Extra device memory of its kernels, bytes per GPU."},
         m.workspace_bytes, RealRange{.min = 0, .max = kMostBytes});
   field(d,

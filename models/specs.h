@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,41 @@ struct WeightFormat {
   bool bf16_attention = false;  ///< As in ModelSpec.
 };
 
+/// Layers that keep a recurrent state of fixed size per sequence instead of keys and values: gated
+/// delta nets, Kimi's delta attention, Mamba 2. All have a matrix of key_dim x value_dim per head
+/// and the last inputs of a short convolution.
+struct StateLayers {
+  std::int64_t layers = 0;     ///< 0: the model has none.
+  std::int64_t heads = 0;      ///< Heads with a state each.
+  std::int64_t value_dim = 0;  ///< Width of a head's values.
+  std::int64_t groups = 0;     ///< Heads of keys and queries; several value heads share one.
+  std::int64_t key_dim = 0;    ///< Width of a head's keys; Mamba calls it the size of the state.
+  std::int64_t conv = 0;       ///< Taps of the convolution.
+  std::int64_t gates = 0;      ///< Columns of the small projections: decay, step, mixing.
+  bool bf16_state = false;     ///< The state is kept in bf16, not in fp32.
+
+  std::int64_t values() const { return heads * value_dim; }
+  std::int64_t channels() const { return values() + 2 * groups * key_dim; }
+};
+
+/// Layers in which a token reads the `top_k` tokens that an indexer selects: DeepSeek's DSA,
+/// MiniMax's MSA. Every token leaves one key of `index_dim` in each layer with an indexer.
+struct SparseLayers {
+  std::int64_t layers = 0;           ///< Layers that select, of those that see everything.
+  std::int64_t top_k = 0;            ///< Entries that a token reads at most.
+  std::int64_t index_layers = 0;     ///< Layers with an indexer; the others take over its choice.
+  std::int64_t index_heads = 0;      ///< Query heads of the indexer.
+  std::int64_t index_dim = 0;        ///< Width of its heads and of its key.
+  std::int64_t index_key_bytes = 0;  ///< What the cache keeps of a key, with its scale.
+};
+
+/// Layers whose cache has one entry for `ratio` tokens, besides a window of whole ones (DeepSeek
+/// V4). The first kind is the one that SparseLayers selects from.
+struct CompressedLayers {
+  std::int64_t ratio = 1;
+  std::int64_t layers = 0;
+};
+
 /// A decoder-only transformer, by its architecture. Zero in a group of fields means "has none".
 struct ModelSpec {
   std::string name = {};
@@ -130,10 +166,26 @@ struct ModelSpec {
   std::int64_t kv_lora_rank = 0;       ///< MLA: width of the cached latent; 0 for MHA/GQA.
   std::int64_t q_lora_rank = 0;        ///< MLA: width of the query latent; 0 when not factored.
   std::int64_t rope_dim = 0;           ///< MLA: width of the cached positional key.
-  std::int64_t v_head_dim = 0;         ///< MLA: width of a value head.
-  std::int64_t sliding_window = 0;     ///< Tokens a windowed layer looks back; 0 for none.
-  std::int64_t sliding_layers = 0;     ///< How many of `layers` are windowed.
-  bool chunked_windows = false;        ///< Windows are fixed chunks of the sequence (Llama 4).
+  std::int64_t v_head_dim = 0;         ///< Width of a value head; 0 without MLA: as head_dim.
+  std::int64_t o_lora_rank = 0;        ///< MLA without an up-projection: width of a group's output.
+  std::int64_t o_groups = 0;           ///< The groups of heads that have one each.
+  bool shared_values = false;         ///< Layers that see everything project no values: keys serve.
+  bool gated_attention = false;       ///< A projection of its own gates the output of attention.
+  std::int64_t sliding_kv_heads = 0;  ///< Of windowed layers, if others; 0: as kv_heads.
+  std::int64_t sliding_head_dim = 0;  ///< Of windowed layers, if another; 0: as head_dim.
+  std::int64_t sliding_window = 0;    ///< Tokens a windowed layer looks back; 0 for none.
+  std::int64_t sliding_layers = 0;    ///< How many of `layers` are windowed.
+  bool chunked_windows = false;       ///< Windows are fixed chunks of the sequence (Llama 4).
+  StateLayers state = {};
+  SparseLayers sparse = {};
+  std::vector<CompressedLayers> compressed = {};
+  std::int64_t attention_free_layers = 0;  ///< Layers that are an MLP alone.
+  std::int64_t mlp_free_layers = 0;        ///< Layers that are attention or a state alone.
+  bool plain_mlp = false;                  ///< MLPs and experts have no gate: two projections.
+  std::int64_t expert_hidden = 0;  ///< Width that routed experts read and write; 0: `hidden`.
+  std::int64_t mtp_layers = 0;     ///< Layers that guess further tokens; loaded for that only.
+  /// Format of all but the routed experts, if another than `weights`.
+  std::optional<WeightDtype> dense_weights = {};
   /// fp8 weights with a scale per block of 128 x 128, and activations quantised to match before
   /// each product (DeepSeek, Qwen3, MiniMax); else one per tensor or channel.
   bool scaled_blocks = false;
@@ -145,9 +197,15 @@ struct ModelSpec {
 
   bool is_moe() const { return experts > 0; }
   bool is_mla() const { return kv_lora_rank > 0; }
-  std::int64_t moe_layers() const { return is_moe() ? layers - dense_layers : 0; }
-  /// Layers whose KV grows with the sequence.
-  std::int64_t full_layers() const { return layers - sliding_layers; }
+  std::int64_t mlp_layers() const { return layers - mlp_free_layers; }
+  std::int64_t moe_layers() const { return is_moe() ? mlp_layers() - dense_layers : 0; }
+  std::int64_t attention_layers() const { return layers - state.layers - attention_free_layers; }
+  /// Layers whose KV grows with the sequence by an entry per token.
+  std::int64_t full_layers() const { return attention_layers() - sliding_layers; }
+  /// Layers as most models have them: one mixer of tokens and one MLP each.
+  double whole_layers() const {
+    return as_real(attention_layers() + state.layers + mlp_layers()) / 2;
+  }
   /// Layers that decide how many tokens the KV cache holds: the growing ones, or all of them in a
   /// model whose every layer is windowed.
   std::int64_t kv_capacity_layers() const { return full_layers() > 0 ? full_layers() : layers; }
@@ -173,6 +231,7 @@ struct ParameterCount {
   double router = 0;      ///< Expert gates (bf16).
   double embedding = 0;   ///< Input embedding (bf16).
   double output = 0;      ///< Output projection (bf16); 0 when tied.
+  double mtp = 0;         ///< Layers that guess further tokens; in no sum.
 };
 
 ParameterCount count_parameters(const ModelSpec& m);
@@ -191,8 +250,8 @@ double weight_bytes(const ModelSpec& m);
 /// vLLM's rule for MoE layers under data parallelism. DP ranks hold copies of the rest.
 double weight_bytes_per_gpu(const ModelSpec& m, const Parallelism& p);
 
-/// KV bytes one token adds, whole model, all layers, windowed ones included.
-/// GQA: 2·layers·kv_heads·head_dim·b. MLA: layers·(kv_lora_rank + rope_dim)·b.
+/// KV bytes one token adds, whole model, all layers that keep keys and values, windowed ones
+/// included. GQA: 2·layers·kv_heads·head_dim·b. MLA: layers·(kv_lora_rank + rope_dim)·b.
 std::int64_t kv_bytes_per_token(const ModelSpec& m, KvDtype dtype);
 
 /// Reports each way `p` cannot serve `m`: degrees that do not divide, pipeline deeper than the
@@ -207,6 +266,9 @@ bool check_accelerator(const AcceleratorSpec& a, Diagnostics& diagnostics);
 
 void describe(Describer& d, AcceleratorSpec& a);
 void describe(Describer& d, WeightFormat& f);
+void describe(Describer& d, StateLayers& s);
+void describe(Describer& d, SparseLayers& s);
+void describe(Describer& d, CompressedLayers& c);
 void describe(Describer& d, ModelSpec& m);
 void describe(Describer& d, Parallelism& p);
 

@@ -38,7 +38,7 @@ std::string_view format_of(const ModelSpec& m, WeightDtype weights) {
 WeightDtype trunk_of(const ModelSpec& m) {
   const bool experts_only =
       m.weights == WeightDtype::kMxfp4 || (m.is_moe() && m.weights == WeightDtype::kInt4);
-  return experts_only ? WeightDtype::kBf16 : m.weights;
+  return m.dense_weights.value_or(experts_only ? WeightDtype::kBf16 : m.weights);
 }
 
 ExpertShape expert_shape(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p,
@@ -128,7 +128,8 @@ class Builder {
     const std::int64_t heads = m_.heads / p_.tp;
     const std::int64_t kv_heads = std::max<std::int64_t>(1, m_.kv_heads / p_.tp);
     const WeightDtype weights = m_.bf16_attention ? WeightDtype::kBf16 : trunk_of(m_);
-    product("qkv", weights, (heads + 2 * kv_heads) * m_.head_dim, m_.hidden, m_.layers);
+    const std::int64_t gates = m_.gated_attention ? heads : 0;
+    product("qkv", weights, (heads + gates + 2 * kv_heads) * m_.head_dim, m_.hidden, m_.layers);
     product("attention output", weights, m_.hidden, heads * m_.head_dim, m_.layers);
     AttentionShape shape{.heads = heads,
                          .kv_heads = kv_heads,
@@ -137,6 +138,9 @@ class Builder {
                          .kv = options_.older_fp8_cache ? KvDtype::kBf16 : options_.kv_dtype};
     attend(ops_.decode(shape), ops_.context(shape), m_.full_layers());
     shape.window = m_.sliding_window;
+    if (m_.sliding_head_dim > 0) shape.head_dim = m_.sliding_head_dim;
+    if (m_.sliding_kv_heads > 0)
+      shape.kv_heads = std::max<std::int64_t>(1, m_.sliding_kv_heads / p_.tp);
     if (m_.sliding_layers > 0) attend(ops_.decode(shape), ops_.context(shape), m_.sliding_layers);
   }
 
@@ -169,10 +173,11 @@ class Builder {
 
   void mlps() {
     const std::int64_t dense = m_.layers - m_.moe_layers();
-    product("gate and up", trunk_of(m_), 2 * m_.ffn / p_.tp, m_.hidden, dense);
+    const std::int64_t ups = m_.plain_mlp ? 1 : 2;
+    product("gate and up", trunk_of(m_), ups * m_.ffn / p_.tp, m_.hidden, dense);
     product("down", trunk_of(m_), m_.hidden, m_.ffn / p_.tp, dense);
     const std::int64_t shared = m_.shared_experts * m_.expert_ffn / p_.tp;
-    product("shared gate and up", trunk_of(m_), 2 * shared, m_.hidden, m_.moe_layers());
+    product("shared gate and up", trunk_of(m_), ups * shared, m_.hidden, m_.moe_layers());
     product("shared down", trunk_of(m_), m_.hidden, shared, m_.moe_layers());
   }
 
@@ -252,6 +257,11 @@ std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Pa
   if (p.dp > 1) return "the exchange between data-parallel ranks has no measured kernels";
   if (p.pp > 1) return "pipeline stages have no measured kernels";
   if (m.chunked_windows) return "windows of fixed chunks have no measured kernels";
+  if (m.state.layers > 0) return "layers with a recurrent state have no measured kernels here";
+  if (m.sparse.layers > 0 || !m.compressed.empty())
+    return "sparse attention has no measured kernels here";
+  if (m.attention_free_layers > 0 || m.mlp_free_layers > 0 || m.o_groups > 0 || m.expert_hidden > 0)
+    return "the layers of " + m.name + " have no measured kernels here";
   const auto missing = [&](const std::string& section) {
     return !library->table(section).has_value();
   };

@@ -40,8 +40,9 @@ class BatchScheduler {
     const std::int64_t blocks =
         blocks_.blocks_for(request.prompt_tokens + request.output_tokens - 1);
     // KV that is pulled has its place all at once, in layers with a window, too.
-    const std::int64_t windows = request.remote_tokens > 0 ? rules_.window_groups * blocks
-                                                           : blocks_.windows().most_blocks(blocks);
+    const std::int64_t windows = request.remote_tokens > 0 && !rules_.state_groups
+                                     ? rules_.window_groups * blocks
+                                     : blocks_.windows().most_blocks(blocks);
     return !too_long(request) && blocks + windows <= kv().usable_blocks();
   }
   /// Adds a request to the waiting queue. Requests it cannot serve come back at once.

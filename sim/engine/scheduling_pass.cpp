@@ -399,7 +399,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
       rules_.reserve_full_isl ? std::max(need, blocks_.blocks_for(q.target) - held - hit) : need;
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
   const std::int64_t in_windows =
-      std::max(rules_.window_groups * need,
+      std::max(windows.taken_with(q, need),
                windows.most_needed(q, wanted) - (hit > 0 ? windows.hit_blocks() : 0));
   const std::int64_t free = kv().free_blocks() - reserve - wanted - in_windows;
   if (free < 0 || blocks_.unreferenced_hits() > free) return Admission::kBlocked;
@@ -454,7 +454,8 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
   const std::int64_t need = blocks_.blocks_for(covered) - hit;
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
   const std::int64_t free = kv().free_blocks() - blocks_owed_to_prefills();
-  const std::int64_t wanted = need * (1 + rules_.window_groups) + blocks_.unreferenced_hits();
+  const std::int64_t wanted =
+      need + blocks_.windows().taken_with(q, need) + blocks_.unreferenced_hits();
   if (wanted + reserve > free) return Admission::kBlocked;
   count_hits(q, hit);
   blocks_.take(q, hit, need);

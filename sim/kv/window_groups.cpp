@@ -20,28 +20,38 @@ std::int64_t blocks_of(std::int64_t tokens, std::int64_t block_size) {
 
 WindowGroups::WindowGroups(const EngineRules& rules, KvCache& kv)
     : kv_(kv),
+      states_(rules.state_groups),
       window_tokens_(rules.window_tokens),
       seen_blocks_(blocks_of(rules.window_tokens - 1, rules.block_size)),
       step_blocks_(blocks_of(rules.max_num_batched_tokens, rules.block_size)),
       hits_(static_cast<std::size_t>(rules.window_groups)) {}
 
 std::int64_t WindowGroups::most_blocks(std::int64_t blocks) const {
+  if (states_) return groups() * std::min<std::int64_t>(blocks, 1);
   return groups() * std::min(blocks, seen_blocks_ + step_blocks_ + 1);
 }
 
 std::int64_t WindowGroups::most_needed(const Sequence& q, std::int64_t more) const {
   if (q.windows.empty()) return 0;
+  if (states_) return taken_with(q, more);
   const std::int64_t room = seen_blocks_ + step_blocks_ + 1 - q.windows.front().blocks;
   return groups() * std::min(more, room);
 }
 
+std::int64_t WindowGroups::taken_with(const Sequence& q, std::int64_t blocks) const {
+  if (states_ && !q.windows.empty())
+    blocks = std::min<std::int64_t>(blocks, 1 - q.windows.front().blocks);
+  return groups() * blocks;
+}
+
 std::int64_t WindowGroups::need(const Sequence& q, std::int64_t blocks) const {
   if (q.windows.empty()) return 0;
+  if (states_) return 1 - q.windows.front().blocks;
   return blocks - q.window_first - q.windows.front().blocks;
 }
 
 std::int64_t WindowGroups::pulled_blocks(std::int64_t blocks) const {
-  return groups() * std::min(blocks, seen_blocks_);
+  return states_ ? most_blocks(blocks) : groups() * std::min(blocks, seen_blocks_);
 }
 
 // The longest cached prefix of at most `hit` blocks whose end one group has the window of: from the
@@ -124,7 +134,7 @@ void WindowGroups::take_hits(Sequence& q, std::int64_t hit, std::int64_t blocks)
 }
 
 bool WindowGroups::leave(Sequence& q) {
-  if (q.windows.empty()) return false;
+  if (q.windows.empty() || states_) return false;
   const std::int64_t seen = (q.computed - window_tokens_ + 1) / kv_.block_size();
   const std::int64_t n = std::min(seen - q.window_first, q.windows.front().blocks);
   if (n <= 0) return false;
@@ -134,6 +144,7 @@ bool WindowGroups::leave(Sequence& q) {
 }
 
 void WindowGroups::allocate(Sequence& q, std::int64_t blocks) {
+  if (states_ && !q.windows.empty()) blocks = taken_with(q, blocks) / groups();
   for (BlockHolding& w : q.windows) kv_.allocate(blocks, w);
 }
 

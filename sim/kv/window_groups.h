@@ -1,4 +1,4 @@
-// KV blocks of layers that see only a window of the context.
+// KV blocks of layers that see only a window of the context, or keep a state.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,9 @@ namespace routesim::sim {
 /// every block of a prompt one more per group. A sequence gives up those that leave its window;
 /// they stay findable until they are evicted, which is before the others, as they were freed
 /// before. A prefix counts as cached only as far as every group has the window before its end.
-/// Every call costs by the block. With no group all calls do nothing.
+/// Every call costs by the block. With no group all calls do nothing. Layers that keep a state
+/// instead (EngineRules::state_groups) hold one block per sequence and group from its admission to
+/// its end; without a prefix cache nobody looks for it.
 class WindowGroups {
  public:
   WindowGroups(const EngineRules& rules, KvCache& kv);
@@ -29,6 +31,8 @@ class WindowGroups {
   std::int64_t most_blocks(std::int64_t blocks) const;
   /// Blocks that a sequence comes to lack at most until it has `more` blocks more.
   std::int64_t most_needed(const Sequence& q, std::int64_t more) const;
+  /// Blocks that all groups take when `q` takes `blocks` more.
+  std::int64_t taken_with(const Sequence& q, std::int64_t blocks) const;
   /// Blocks that each group lacks for a sequence of `blocks` blocks.
   std::int64_t need(const Sequence& q, std::int64_t blocks) const;
   /// Blocks that the windows still see of `blocks` blocks that are pulled from elsewhere, all
@@ -64,6 +68,7 @@ class WindowGroups {
   std::int64_t shorten(std::size_t group, std::span<const BlockKey> keys, std::int64_t hit) const;
 
   KvCache& kv_;
+  bool states_;  ///< Groups hold a state each.
   std::int64_t window_tokens_;
   std::int64_t seen_blocks_;        ///< Blocks that let the next token see its whole window.
   std::int64_t step_blocks_;        ///< The most that one step adds to a sequence.

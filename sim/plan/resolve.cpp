@@ -110,6 +110,8 @@ class Resolver {
   bool check_tiers(const KvTierConfig& tiers, std::int64_t block_size, const std::string& at);
   void add_tiers(ResolvedPool& pool, const TierHost& host, const std::string& path);
   void warn_of_stages(const PoolConfig& config, const std::string& path);
+  PoolConfig adapted(PoolConfig c, const models::ModelSpec& model, const models::KvLayout& layout,
+                     const std::string& path);
   std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
 
   const ScenarioInputs& inputs_;
@@ -118,11 +120,12 @@ class Resolver {
   int errors_ = 0;
 };
 
-/// Windowed layers have groups of blocks of their own.
-void set_windows(EngineRules& rules, const models::ModelSpec& model, bool hybrid) {
-  if (!hybrid) return;
-  rules.window_groups = models::window_groups(model);
-  rules.window_tokens = model.sliding_window;
+/// Windowed layers and those with a state have groups of blocks of their own.
+void set_groups(EngineRules& rules, const models::ModelSpec& model,
+                const models::KvLayout& layout) {
+  rules.window_groups = layout.fixed_groups;
+  rules.window_tokens = layout.states ? 0 : model.sliding_window;
+  rules.state_groups = layout.states;
 }
 
 std::string suggestion(const std::string& name, const std::string& otherwise) {
@@ -336,19 +339,46 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
           "tiers find blocks by the keys of the prefix cache");
 }
 
-std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::string& path) {
-  const std::optional<Named> entries = named(c, path);
+// The pool as its model makes vLLM run it.
+PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
+                             const models::KvLayout& layout, const std::string& path) {
+  const auto warn = [&](const std::string& key, const std::string& message) {
+    diagnostics_.warning(inputs_.where, path + key, message);
+  };
+  warn_of_stages(c, path);
+  if (layout.block_size != c.engine.block_size && !layout.states && model.compressed.empty())
+    warn(".engine.block_size", "is " + std::to_string(layout.block_size) +
+                                   " for the layers that see everything, so that their blocks are "
+                                   "as large as those of the windowed ones");
+  c.engine.block_size = layout.block_size;
+  if (!layout.states) return c;
+  if (c.engine.enable_prefix_caching)
+    warn(".engine.enable_prefix_caching",
+         c.engine.preset == EnginePreset::k2026H2
+             ? "is off: hits of prompts that end where a state was kept are not simulated"
+             : "is off, as vLLM's default is for models whose layers keep a state");
+  if (c.role != PoolRole::kBoth)
+    warn(".role",
+         "moves keys and values only: the states of " + model.name + " are taken for free");
+  c.engine.enable_prefix_caching = false;
+  return c;
+}
+
+std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::string& path) {
+  const std::optional<Named> entries = named(given, path);
   if (!entries) return std::nullopt;
   const auto& [gpu, model, dtype] = *entries;
-  const models::Parallelism parallelism = parallelism_of(c);
-  const bool large = has_large_defaults(*gpu);
+  const models::Parallelism parallelism = parallelism_of(given);
+  const bool hybrid =
+      uses_hybrid_kv_manager(given.engine, hybrid_use(given, publishes_events_, *model));
+  const models::KvLayout layout =
+      models::kv_layout(*model, dtype, parallelism, given.engine.block_size, hybrid);
   ResolvedPool out;
-  out.config = c;
+  out.config = adapted(given, *model, layout, path);
+  const PoolConfig& c = out.config;
   out.api_server = api_server(c);
-  out.rules = resolve_engine_rules(c.engine, model->max_context, large);
-  const bool hybrid = uses_hybrid_kv_manager(c.engine, hybrid_use(c, publishes_events_, *model));
-  warn_of_stages(c, path);
-  set_windows(out.rules, *model, hybrid);
+  out.rules = resolve_engine_rules(c.engine, model->max_context, has_large_defaults(*gpu));
+  set_groups(out.rules, *model, layout);
   const KvLog log{.preset = c.engine.preset,
                   .chunked_windows = model->chunked_windows,
                   .pipeline_stages = c.pipeline_parallel};
@@ -358,7 +388,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                              .model = *model,
                              .parallelism = parallelism,
                              .kv_dtype = dtype,
-                             .block_size = c.engine.block_size,
+                             .block_size = given.engine.block_size,
                              .gpu_memory_utilization = c.engine.gpu_memory_utilization.value_or(
                                  default_gpu_memory_utilization(c.engine.preset)),
                              .max_num_batched_tokens = out.rules.max_num_batched_tokens,
@@ -385,9 +415,8 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   if (out.rules.max_loras > 0)
     out.latency = std::make_shared<models::LoraLatency>(
         out.latency, models::lora_costs(*gpu, *model, parallelism, c.engine.max_lora_rank));
-  out.kv_bytes_per_token =
-      static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, dtype, parallelism, hybrid)) *
-      static_cast<double>(c.tensor_parallel);
+  out.kv_bytes_per_token = models::as_real(layout.bytes_per_block * c.tensor_parallel) /
+                           models::as_real(layout.block_size);
   out.descriptors = descriptors(c, *model, hybrid);
   if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);

@@ -157,6 +157,7 @@ namespace {
 
 /// Blocks that one request of the longest length takes of all groups together.
 std::int64_t blocks_of_longest(const EngineRules& r, const KvLog& log) {
+  if (r.state_groups) return (r.max_model_len + r.block_size - 1) / r.block_size + r.window_groups;
   const auto blocks = [&](std::int64_t tokens) {
     return (tokens + r.block_size - 1) / r.block_size;
   };

@@ -75,6 +75,7 @@ struct EngineRules {
   /// tokens. 0 = none, or they hold as much as the others.
   std::int64_t window_groups = 0;
   std::int64_t window_tokens = 0;
+  bool state_groups = false;  ///< These are layers with a state: one block per sequence and group.
   /// LoRA adapters that one step may compute, and as many in host memory; 0 = the base model only.
   std::int64_t max_loras = 0, max_cpu_loras = 0;
   std::uint32_t adapters = 0;  ///< How many there are; all servers have all.

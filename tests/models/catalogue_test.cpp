@@ -35,7 +35,7 @@ TEST(Catalogue, SuggestsTheNearestName) {
 
 TEST(Catalogue, SuggestsNoOtherGeneration) {
   const Catalogue c = tools::builtin_catalogue();
-  for (const char* other : {"deepseek-ai/DeepSeek-V3.2", "Kimi-K3", "Qwen3.5-4B", "GLM-5",
+  for (const char* other : {"deepseek-ai/DeepSeek-V5", "Kimi-K4", "Qwen4.5-4B", "GLM-6",
                             "Qwen/Qwen3-Next-80B-A3B-Instruct"})
     EXPECT_EQ(c.suggest_model(other), "") << other;
   EXPECT_EQ(c.suggest_model("Quen3-32B"), "Qwen3-32B");
@@ -44,11 +44,12 @@ TEST(Catalogue, SuggestsNoOtherGeneration) {
 }
 
 TEST(Catalogue, NamesWhatIsNotSimulated) {
-  EXPECT_EQ(unsimulated_part("deepseek-ai/DeepSeek-V3.2-Exp"), "sparse attention");
-  EXPECT_EQ(unsimulated_part("Qwen/Qwen3-Next-80B-A3B"), "linear attention");
-  EXPECT_EQ(unsimulated_part("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"), "state-space layers");
+  EXPECT_EQ(unsimulated_part("MiniMaxAI/MiniMax-M1-80k"), "lightning attention");
+  EXPECT_EQ(unsimulated_part("google/gemma-3n-E4B-it"), "layers that share their keys");
+  EXPECT_EQ(unsimulated_part("ibm-granite/granite-4.0-h-small"),
+            "state-space layers of another kind");
   for (const char* dense :
-       {"Qwen3-32B", "nemotron-3-8b-base-4k", "DeepSeek-V3.1", "gemma-3-27b-it"})
+       {"Qwen3-32B", "nemotron-3-8b-base-4k", "DeepSeek-V3.2", "gemma-3-27b-it", "Kimi-K3"})
     EXPECT_EQ(unsimulated_part(dense), "") << dense;
 }
 

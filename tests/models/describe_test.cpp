@@ -61,7 +61,10 @@ std::size_t audit(T value) {
 
 TEST(Describe, EveryConfigStructOfTheModule) {
   EXPECT_EQ(audit(AcceleratorSpec{}), 39u);
-  EXPECT_EQ(audit(ModelSpec{}), 29u);
+  EXPECT_EQ(audit(ModelSpec{}), 44u);
+  EXPECT_EQ(audit(StateLayers{}), 8u);
+  EXPECT_EQ(audit(SparseLayers{}), 6u);
+  EXPECT_EQ(audit(CompressedLayers{}), 2u);
   EXPECT_EQ(audit(WeightFormat{}), 3u);
   EXPECT_EQ(audit(Parallelism{}), 4u);
   EXPECT_EQ(audit(CostCurveParameters{}), 16u);

@@ -534,6 +534,63 @@ TEST(Roofline, DecodesBesideAPromptComputeATileOnFlashAttention2) {
   EXPECT_NEAR(extra_us(windows, 10), (0.5 + 0.5 * 0.2) * 2.56 * kToyAttentionMs / 320, 1e-3);
 }
 
+// Ten layers of latent attention that read the 1,000 entries that indexers of five of them select.
+// An entry has 12 numbers: 24 bytes, at 1 TB/s 0.024 us for 1,000 of a layer; a key has 10 bytes.
+TEST(Roofline, SelectingLayersReadTheirChoiceAndAKeyOfEveryToken) {
+  ModelSpec m = toy();
+  m.kv_lora_rank = 8;
+  m.rope_dim = 4;
+  m.v_head_dim = m.head_dim;
+  AcceleratorSpec a = ideal();
+  a.bf16_tflops = 1e6;  // Compute binds nowhere.
+  const auto context_us = [&](std::int64_t tokens) {
+    BatchShape s = decode(1, tokens);
+    const std::int64_t with = Roofline(a, m, {}, {}).step_ticks(s);
+    s.decode_context = 0;
+    return 1e3 * ms(with - Roofline(a, m, {}, {}).step_ticks(s));
+  };
+  const double bandwidth = a.memory_tb_per_s * a.kv_mbu;  // MB per us.
+  EXPECT_NEAR(context_us(8'000), 10 * 24 * 8'000 / bandwidth * 1e-6, 1e-3);
+  m.sparse = {.layers = 10,
+              .top_k = 1'000,
+              .index_layers = 5,
+              .index_heads = 2,
+              .index_dim = 8,
+              .index_key_bytes = 10};
+  EXPECT_NEAR(context_us(500), (10 * 24 + 5 * 10) * 500 / bandwidth * 1e-6, 1e-3);
+  EXPECT_NEAR(context_us(8'000), (10 * 24 * 1'000 + 5 * 10 * 8'000) / bandwidth * 1e-6, 1e-3);
+  // An entry for four tokens, chosen from, and one for eight, not, of five layers each.
+  m.compressed = {{.ratio = 4, .layers = 5}, {.ratio = 8, .layers = 5}};
+  m.sparse.layers = 5;
+  m.sliding_layers = 10;
+  m.sliding_window = 100;
+  EXPECT_NEAR(context_us(8'000),
+              (10 * 24 * 100 + 5 * 24 * 1'000 + 5 * 10 * 2'000 + 5 * 24 * 1'000) / bandwidth * 1e-6,
+              1e-3);
+}
+
+// Layers with a state read and write it whole, whatever the context.
+TEST(Roofline, StatesCostTheSameForEveryContext) {
+  ModelSpec m = toy();
+  m.state = {
+      .layers = 5, .heads = 4, .value_dim = 32, .groups = 2, .key_dim = 16, .conv = 4, .gates = 8};
+  const AcceleratorSpec a = ideal();
+  // 4 matrices of 32 x 16 in fp32, three inputs of 4 x 32 + 2 x 2 x 16 channels in bf16.
+  EXPECT_EQ(state_bytes(m.state, 1), 8'192 + 3 * 192 * 2);
+  const AttentionCost cost(a, m, {}, KvDtype::kBf16, false);
+  BatchShape s = decode(8, 0);
+  const double bytes = 8 * 5 * 2 * 9'344;
+  EXPECT_NEAR(1e3 * ms(cost.decode_ticks(s)), bytes / (a.memory_tb_per_s * a.kv_mbu) * 1e-6, 1e-3);
+  ModelSpec none = m;
+  none.layers = 5;
+  none.state = {};
+  s.decode_context = 8'000;
+  const std::int64_t keys = AttentionCost(a, none, {}, KvDtype::kBf16, false).decode_ticks(s);
+  const std::int64_t both = cost.decode_ticks(s);
+  s.decode_context = 0;
+  EXPECT_EQ(both - cost.decode_ticks(s), keys) << "five layers keep keys and values";
+}
+
 // 150e6 weights in layers. Until v0.10 each of ten layers waits 10 us, on four GPUs 17.5 us.
 TEST(Roofline, GraphsInPiecesCostEveryLayerAGap) {
   const auto gap_us = [](const Parallelism& p, std::int64_t prompt) {

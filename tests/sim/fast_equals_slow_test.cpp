@@ -234,6 +234,22 @@ TEST(FastEqualsSlow, WithWindowedLayers) {
   EXPECT_EQ(compared, 400);
 }
 
+// Sequences hold one block more for each group of layers with a state.
+TEST(FastEqualsSlow, WithStates) {
+  Totals totals;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    RunPlan plan = swarm_plan(seed);
+    for (ResolvedPool& pool : plan.pools) {
+      if (pool.rules.tiers.in_use()) continue;
+      pool.rules.window_groups = 1 + static_cast<std::int64_t>(seed % 4);
+      pool.rules.state_groups = true;
+      pool.rules.enable_prefix_caching = false;
+    }
+    expect_fast_equals_slow(plan, seed, totals);
+    if (HasFailure()) return;
+  }
+}
+
 // Found by longer runs, each once a difference.
 TEST(FastEqualsSlow, WhereItOnceDidNot) {
   Totals totals;

@@ -475,12 +475,14 @@ class ObviousEngine {
         if (q->status == Status::kRunning && q->computed >= q->target) continue;
         const std::int64_t all = ceil_blocks(q->target);
         owed += all - q->held();
-        owed += rules_.window_groups * (all - q->window_first - q->in_window());
+        owed += rules_.window_groups *
+                ((rules_.state_groups ? 1 : all - q->window_first) - q->in_window());
       }
     const std::int64_t whole = rules_.reserve_full_isl ? ceil_blocks(r->known()) : blocks;
     // Of the hit, windows keep what they then still see.
     const std::int64_t window_first = std::max<std::int64_t>(0, blocks - seen_blocks_);
-    const std::int64_t first_loaded = std::max(hit, window_first);
+    const std::int64_t first_loaded =
+        rules_.state_groups ? blocks - 1 + r->in_window() : std::max(hit, window_first);
     std::int64_t need =
         std::max(whole, blocks) - hit + rules_.window_groups * (blocks - first_loaded);
     std::vector<std::vector<int>> seen = hits.windows;
@@ -498,7 +500,7 @@ class ObviousEngine {
       for (const int b : seen[g]) reference(b, r->windows[g]);
     fill(r->blocks, blocks - hit, false);
     for (std::vector<int>& w : r->windows) fill(w, blocks - first_loaded, true);
-    if (!r->windows.empty()) r->window_first = window_first;
+    if (!r->windows.empty() && !rules_.state_groups) r->window_first = window_first;
     r->status = Status::kLoading;
     r->target = r->known();
     loading_.push_back(r);
@@ -595,6 +597,7 @@ class ObviousEngine {
     return (tokens + rules_.block_size - 1) / rules_.block_size;
   }
   std::int64_t most_in_windows(std::int64_t blocks) const {
+    if (rules_.state_groups) return rules_.window_groups * std::min<std::int64_t>(blocks, 1);
     const std::int64_t step = ceil_blocks(rules_.max_num_batched_tokens);
     return rules_.window_groups * std::min(blocks, seen_blocks_ + step + 1);
   }
@@ -660,8 +663,9 @@ class ObviousEngine {
     const std::int64_t fresh = ceil_blocks(r->computed + n) - owned;
     const std::int64_t wanted = full_fit ? std::max(fresh, ceil_blocks(r->known()) - owned) : fresh;
     // While it runs, what it lacks; before, what it may come to hold.
-    const std::int64_t in_window =
+    std::int64_t in_window =
         running ? ceil_blocks(r->computed + n) - r->window_first - r->in_window() : fresh;
+    if (rules_.state_groups) in_window = std::min(fresh, 1 - r->in_window());
     std::int64_t in_windows = rules_.window_groups * in_window;
     if (!running) {
       const std::int64_t room = most_in_windows(1 << 20) - rules_.window_groups * r->in_window();
@@ -681,6 +685,7 @@ class ObviousEngine {
   }
   // Gives up blocks that the next token does not see.
   void leave_windows(Request* r) {
+    if (rules_.state_groups) return;
     const std::int64_t first =
         std::max<std::int64_t>(0, r->computed - rules_.window_tokens + 1) / rules_.block_size;
     const std::int64_t n = std::min(first - r->window_first, r->in_window());

@@ -102,6 +102,29 @@ TEST(HybridKvManager, Llama4HasBlocksOfItsOwnForChunksFrom2026On) {
   EXPECT_EQ(old.kv_bytes_per_token, 4 * now.kv_bytes_per_token);
 }
 
+// On four GPUs a layer keeps 16 states of 128 x 128 in fp32 and three inputs of 3,072 channels:
+// 1,067,008 bytes, which 1,042 tokens of one KV head of 256 fill: 66 times 16.
+TEST(HybridKvManager, BlocksAreAsLongAsAStateAndPrefixesAreNotKept) {
+  Scenario s = one_pool("Qwen3.5-122B-A10B", EnginePreset::k2026H1);
+  s.cluster.pools[0].tensor_parallel = 4;
+  Diagnostics d;
+  const std::optional<RunPlan> plan = resolve(s, no_files(), d);
+  ASSERT_TRUE(plan) << to_string(d.items().front());
+  const ResolvedPool& pool = plan->pools.front();
+  EXPECT_EQ(pool.rules.block_size, 1'056);
+  EXPECT_EQ(pool.config.engine.block_size, 1'056);
+  EXPECT_EQ(pool.rules.window_groups, 3);
+  EXPECT_TRUE(pool.rules.state_groups);
+  EXPECT_FALSE(pool.rules.enable_prefix_caching);
+  ASSERT_EQ(d.items().size(), 1U);
+  EXPECT_NE(to_string(d.items()[0]).find("engine.enable_prefix_caching: is off"),
+            std::string::npos);
+  s.cluster.pools[0].engine.enable_prefix_caching = false;
+  Diagnostics silent;
+  EXPECT_TRUE(resolve(s, no_files(), silent));
+  EXPECT_TRUE(silent.items().empty());
+}
+
 // vLLM v0.12 with one group, v0.19 with two (gpt-oss: full and windowed): _report_kv_cache_config
 // divides the blocks by the groups.
 TEST(KvCacheTokens, BlocksAreSharedByTheGroupsUntilV020) {

@@ -51,6 +51,25 @@ class Engine {
   BatchScheduler scheduler;
 };
 
+// A prompt of ten blocks and 40 tokens of answer: its keys grow, its states do not.
+TEST(WindowBlocks, AStateIsOneBlockOfEachGroup) {
+  EngineRules rules = plain_rules(1001);
+  rules.window_groups = 3;
+  rules.state_groups = true;
+  rules.enable_prefix_caching = false;
+  Engine e(rules);
+  e.send({.parts = {{1, 160}}, .output = 40});
+  e.step();
+  EXPECT_EQ(e.scheduler.kv().used_blocks(), 10 + 3);
+  for (int i = 0; i < 20; ++i) e.step();
+  EXPECT_EQ(e.scheduler.kv().used_blocks(), 12 + 3) << "180 tokens";
+  rules.num_gpu_blocks = 1 + 10 + 2;
+  EngineRequest long_one{.prompt_tokens = 160, .output_tokens = 1};
+  EXPECT_FALSE(BatchScheduler(rules, false).can_serve(long_one)) << "no room for three states";
+  rules.num_gpu_blocks += 1;
+  EXPECT_TRUE(BatchScheduler(rules, false).can_serve(long_one));
+}
+
 TEST(WindowBlocks, AreGivenUpAsTheWindowMovesOn) {
   for (const std::int64_t groups : {0, 1, 6}) {
     Engine e(windowed(groups, 1000));

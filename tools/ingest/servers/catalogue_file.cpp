@@ -71,12 +71,35 @@ void flatten(const ConfigNode& node, const std::string& path, FlatConfig& out) {
     for (const ConfigNode::Member& member : node.members())
       flatten(*member.value, child_path(path, member.key), out);
   } else if (node.is_sequence()) {
-    // A list of maps is there, too, though its elements are not kept.
-    for (const ConfigNode::Ptr& item : node.items()) {
+    // A list of maps is there, too; its elements are found by their number.
+    for (std::size_t i = 0; i < node.items().size(); ++i) {
       std::vector<std::string>& list = out.config.lists[path];
-      if (item->is_scalar()) list.push_back(item->text());
+      const ConfigNode& item = *node.items()[i];
+      if (item.is_scalar())
+        list.push_back(item.text());
+      else
+        flatten(item, child_path(path, std::to_string(i)), out);
     }
   }
+}
+
+constexpr std::string_view kQuantisation = "hf_quant_config.json";
+
+/// Model Optimizer writes the format of the weights into a file of its own beside config.json;
+/// newer checkpoints say it in both.
+void add_quantisation(const std::string& path, FlatConfig& out, Diagnostics& diagnostics) {
+  constexpr std::string_view kOwn = "config.json";
+  if (!path.ends_with(kOwn)) return;
+  const std::string beside = path.substr(0, path.size() - kOwn.size()) + std::string(kQuantisation);
+  const std::string of = "quantization_config";
+  const auto said = out.config.strings.lower_bound(of);
+  if (said != out.config.strings.end() && said->first.starts_with(of)) return;
+  if (!std::filesystem::exists(beside)) return;
+  const ConfigNode::Ptr root = read_config_file(beside, diagnostics);
+  const ConfigNode* node = root != nullptr ? root->child("quantization") : nullptr;
+  if (node == nullptr) return;
+  flatten(*node, of, out);
+  out.config.strings[of + ".quant_method"] = "modelopt";
 }
 
 /// `Qwen3-32B/config.json` is Qwen3-32B, `my-model.json` is my-model.
@@ -205,6 +228,11 @@ bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
 }
 
 std::optional<models::ModelSpec> read_hf_config(const std::string& path, Diagnostics& diagnostics) {
+  if (path.ends_with(kQuantisation)) {
+    diagnostics.error({.file = path}, "", "is the format of a model's weights, not the model",
+                      "name the config.json beside it, which is read together with this file");
+    return std::nullopt;
+  }
   const ConfigNode::Ptr root = read_config_file(path, diagnostics);
   if (root == nullptr) return std::nullopt;
   if (!root->is_map()) {
@@ -214,6 +242,7 @@ std::optional<models::ModelSpec> read_hf_config(const std::string& path, Diagnos
   }
   FlatConfig flat;
   flatten(*root, "", flat);
+  add_quantisation(path, flat, diagnostics);
   Diagnostics found;
   auto model = models::model_from_hf_config(model_name(path), flat.config, found);
   for (Diagnostic d : found.items()) {
