@@ -21,16 +21,10 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "scenarios/measured/closed_loops"
 GPUS = {"h100_sxm": "H100-SXM", "h200_sxm": "H200"}
-MODELS = {
-    "meta-llama/Llama-3.1-70B": "Llama-3.1-70B-FP8",
-    "MiniMaxAI/MiniMax-M2.5": "MiniMax-M2",  # The same architecture.
-    "moonshotai/Kimi-K2.5": "Kimi-K2.5-INT4",
-    "openai/gpt-oss-120b": "gpt-oss-120b",
-}
+MODELS = {"meta-llama/Llama-3.1-70B": "Llama-3.1-70B-FP8"}  # The others by their own names.
 
 # A burst of C, 10 C prompts, lengths uniform in 0.8 to 1.0 of the label.
 SCENARIO = """name: closed-loop
-catalogue: [{catalogue}]
 seed: {seed}
 workload:
   vllm_bench:
@@ -56,9 +50,9 @@ routing: {{balancer: k8s-service}}
 def text_of(row, args, seed):
     release = row["engine"].partition(" ")[2]
     return SCENARIO.format(
-        catalogue=DATA / "catalogue.yaml", seed=seed, isl=round(0.9 * int(row["isl"])), osl=round(0.9 * int(row["osl"])),
+        seed=seed, isl=round(0.9 * int(row["isl"])), osl=round(0.9 * int(row["osl"])),
         spread=round(1 / 9, 6), prompts=10 * int(row["concurrency"]), concurrency=row["concurrency"],
-        gpu=GPUS[row["gpu"]], model=MODELS[row["model"]], tp=row["tp"], latency_model=args.latency_model,
+        gpu=GPUS[row["gpu"]], model=MODELS.get(row["model"], row["model"]), tp=row["tp"], latency_model=args.latency_model,
         # Rows without a release are of October 2025. The scripts of gpt-oss set VLLM_MXFP4_USE_MARLIN.
         # One H200 holds 64 sequences of the 70B model only with an fp8 cache.
         preset="2026-H1" if release else "2025-H2",
