@@ -48,7 +48,7 @@ TEST_F(Robustness, SignalsEndARunWithMarkedPartialResultsInEveryFormat) {
     EXPECT_EQ(parsed["variants"].size(), 1U) << "the second variant never began";
     EXPECT_NE(slurp(csv + ".partial").find("tiny,rotation,all,,interrupted,count,count,1,,"),
               std::string::npos);
-    EXPECT_NE(slurp(out).find("note: rotation: stopped early: the results are partial"),
+    EXPECT_NE(slurp(out).find("The run was interrupted, so its numbers are partial"),
               std::string::npos);
     EXPECT_TRUE(leftovers(folder_).empty());
   }

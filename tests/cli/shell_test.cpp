@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <regex>
+#include <sstream>
 
 #include "tests/cli/cli_fixture.h"
 #include "tools/cli/cli.h"
@@ -149,6 +150,11 @@ TEST_F(Shell, EveryCommandHasExamplesThatItAccepts) {
   for (const Command& command : commands()) {
     EXPECT_FALSE(command.examples.empty()) << command.name;
     const std::string help = run({command.name, "--help"}).out;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);)
+      if (!line.starts_with("  routesim ") && !line.starts_with("Usage: ")) {
+        EXPECT_LE(line.size(), 80U) << line;
+      }
     for (const Example& example : command.examples) {
       EXPECT_NE(help.find("\n  " + example.line + "\n"), std::string::npos) << example.line;
       std::vector<std::string> words = words_of(example.line);

@@ -256,7 +256,7 @@ TEST(Render, TellsTrafficClassesApart) {
   EXPECT_EQ(c["preemptions"], 5);
   EXPECT_FALSE(c.contains("kv_cache_usage")) << "servers have it, not requests";
   std::string row;
-  std::istringstream lines(render_text(report, false, 200));
+  std::istringstream lines(render_text(report, {.width = 200}));
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("chat ")) row = line;
   std::istringstream words(row);

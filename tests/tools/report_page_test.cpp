@@ -262,8 +262,7 @@ TEST(ReportPage, ReplicationsSpeakOfAllSeeds) {
   const std::string page =
       render_page(read_results({{"r.json", replicated({2999, 3001}, {999, 1001})}}, diagnostics));
   EXPECT_NE(page.find(" · seeds 7 to 8</div>"), std::string::npos);
-  EXPECT_NE(page.find("All reported stages together of one run of the 2, seed 7"),
-            std::string::npos)
+  EXPECT_NE(page.find(" (seed 7, one of 2)</strong>"), std::string::npos)
       << "what only one run has";
 }
 

@@ -126,7 +126,7 @@ TEST(ComparisonPage, FirstSentenceIsTrueOfAnyNumberOfVariants) {
   EXPECT_EQ(first_sentence(std::vector<std::string>(8, "equal")),
             "New and base cannot be told apart for all 8 variants.");
   EXPECT_EQ(first_sentence({"no interval"}),
-            "Single runs cannot tell whether new differs from base by more than chance for v0.");
+            "No interval tells whether new differs from base by more than chance for v0.");
 }
 
 TEST(ComparisonPage, StagesDecideWhereTheWholeRunIsNotJudged) {
@@ -582,7 +582,7 @@ TEST(ValidationPage, SaysTheErrorsByClassAndSortsThem) {
   EXPECT_EQ(headline_of(page), "Mean error with fitted step times: TTFT mean 2.5\u00a0% (2).");
   EXPECT_NE(page.find("held out, step times of a roofline: TTFT mean 20.0\u00a0% (3)"),
             std::string::npos);
-  EXPECT_NE(page.find("2 of 3 rows exceed their limit."), std::string::npos);
+  EXPECT_NE(page.find("2 of 3 mean errors exceed their limit."), std::string::npos);
   EXPECT_NE(page.find("TTFT p90: 7.5 % off on average"), std::string::npos) << "5 % and 10 %";
   const std::size_t table = page.find("Experiments that curves were fitted to: errors");
   ASSERT_NE(table, std::string::npos);

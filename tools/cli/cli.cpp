@@ -10,6 +10,7 @@
 #include "base/run_error.h"
 #include "base/text.h"
 #include "sim/custom/library.h"
+#include "tools/results/text_table.h"
 #include "tools/results/version.h"
 
 namespace routesim::tools {
@@ -22,10 +23,10 @@ std::string general_help() {
       "Which routing policy and how many servers, for this traffic and these goals?\n\n"
       "Commands:\n";
   for (const Command& command : commands())
-    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+    text += wrapped(command.summary, 14, fmt::format("  {:<12}", command.name), kHelpWidth) + "\n";
   text +=
-      "\n`routesim COMMAND --help` lists a command's options; `routesim --version` identifies the "
-      "build.\n\nExit codes:\n";
+      "\n`routesim COMMAND --help` lists a command's options; `routesim --version`\n"
+      "identifies the build.\n\nExit codes:\n";
   for (const ExitMeaning& exit : kExitMeanings)
     text += fmt::format("  {:<12}{}\n", static_cast<int>(exit.code), exit.meaning);
   return text;
@@ -97,11 +98,11 @@ std::string Command::usage() const {
 }
 
 std::string Command::help() const {
-  std::string text = "Usage: " + usage() + " [options]\n\n" + summary + "\n\nOptions:\n" +
-                     options_help(all_options());
+  std::string text = "Usage: " + usage() + " [options]\n\n" + wrapped(summary, 0, "", kHelpWidth) +
+                     "\n\nOptions:\n" + options_help(all_options());
   if (!examples.empty()) text += "\nExamples:\n";
   for (const Example& example : examples)
-    text += "  " + example.line + "\n      " + example.meaning + "\n";
+    text += "  " + example.line + "\n" + wrapped(example.meaning, 6, "      ", kHelpWidth) + "\n";
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/cli/shipped_files.h"
+#include "tools/results/text_table.h"
 #include "tools/study/experiment/threads.h"
 
 namespace routesim::tools {
@@ -240,7 +241,7 @@ std::string options_help(const std::vector<OptionSpec>& options) {
       out += line + "\n";
       line.clear();
     }
-    out += fmt::format("{:<{}}{}\n", line, kColumn, option.help);
+    out += wrapped(option.help, kColumn, fmt::format("{:<{}}", line, kColumn), kHelpWidth) + "\n";
   }
   return out;
 }

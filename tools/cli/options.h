@@ -96,6 +96,9 @@ class Options {
   Diagnostics problems_;
 };
 
+/// Columns of --help, but for commands to copy.
+inline constexpr std::size_t kHelpWidth = 80;
+
 /// The options as an indented list for --help.
 std::string options_help(const std::vector<OptionSpec>& options);
 

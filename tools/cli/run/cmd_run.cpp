@@ -26,7 +26,7 @@ constexpr Duration kSeriesInterval = Duration::milliseconds(100);
 struct RunSettings {
   ScenarioRequest request;
   std::vector<Output> outputs;
-  bool colour = false;  ///< In the table on standard output.
+  TextParts text = {};
   Scan scan = {};
   GoodputGoals goals = {};  ///< `--goodput`; empty = the ones of the workload's own file, if any.
   std::string records;      ///< File of one line per request; empty = none.
@@ -89,7 +89,9 @@ RunSettings read_run_settings(Options& options, const Console& console) {
                                    .variants = again(options, "variant"),
                                    .options = again(options, "seed") + again(options, "goodput"),
                                    .scan = again(options, "rate") + again(options, "replicas")}};
-  settings.colour = wants_colour(options, console);
+  settings.text = {.tables = options.has("tables"),
+                   .explain = options.has("explain"),
+                   .colour = wants_colour(options, console)};
   settings.scan = read_scan(options);
   for (const Output& output : settings.outputs)
     if (output.format == "junit" || output.format == "github") settings.scan.judge = output.format;
@@ -270,7 +272,7 @@ ExitCode run(Options& options, Console& console) {
   name_run(planned.front().plan.scenario, scenario_hash(scenario), outcome);
   outcome.report.command = settings.command;
   if (!write_run_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
-                         settings.colour, console))
+                         settings.text, console))
     return ExitCode::kInvalid;
   report_end(outcome, console);
   return verdict_of(outcome);
@@ -295,6 +297,8 @@ Command run_command() {
                 .help = run_formats_help(),
                 .repeatable = true,
                 .choices = run_formats()},
+               {"tables", "", "All tables: by stage, by class, published."},
+               {"explain", "", "What the numbers rest on, and all notes."},
                {"series", "INTERVAL",
                 "Sample every server over time for json, from every INTERVAL (100ms) on; the "
                 "grid is coarsened to stay below 600 points.",
@@ -324,15 +328,14 @@ Command run_command() {
                progress_option(),
                color_option(),
                {"quiet,q", "", "No progress, timing or warnings on standard error."}},
-          .examples =
-              {{"routesim run question.yaml",
-                "Every variant under the same requests, and which one wins."},
-               {"routesim run question.yaml --rate 0.5x,1x,2x",
-                "The same at other rates, with the knee of each variant."},
-               {"routesim run question.yaml --variant prefix-aware --replicas 2,3,4",
-                "How many servers one policy needs."},
-               {"routesim run question.yaml --replications 5 -o html=page.html -o json=result.json",
-                "Five seeds with 95 % intervals, as a page and as a result file."}},
+          .examples = {{"routesim run question.yaml",
+                        "Every variant under the same requests, and which one wins."},
+                       {"routesim run question.yaml --rate 0.5x,1x,2x",
+                        "The same at other rates, with the knee of each variant."},
+                       {"routesim run question.yaml --variant prefix-aware --replicas 2,3,4",
+                        "How many servers one policy needs."},
+                       {"routesim run question.yaml --replications 5 -o html=page.html",
+                        "Five seeds with 95 % intervals, as a page."}},
           .run = &run};
 }
 

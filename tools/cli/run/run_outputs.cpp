@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 struct RunFormat {
   std::string_view name;
   std::string_view note;  ///< Stands in parentheses behind the name in help texts.
-  std::string (*render)(const Report& report, const TraceRecorder& trace);
+  std::string (*render)(const Report& report, const TraceRecorder& trace);  ///< Null for text.
   std::optional<FileFormat> files = {};  ///< The format is these files in a folder; no `render`.
   RunNeeds needs = RunNeeds::kReport;
   bool shows_kv_band = false;
@@ -37,12 +37,7 @@ const std::vector<RunFormat>& formats() {
   using R = const Report&;
   using T = const TraceRecorder&;
   static const std::vector<RunFormat> kFormats = {
-      {"table",
-       "default",
-       [](R r, T) { return render_text(r, false); },
-       {},
-       RunNeeds::kReport,
-       true},
+      {"table", "default", nullptr, {}, RunNeeds::kReport, true},
       {"json", "", [](R r, T) { return render_json(r); }, {}, RunNeeds::kReport, true},
       {"csv", "", [](R r, T) { return render_csv(r); }},
       {"series",
@@ -158,8 +153,8 @@ bool check_run_outputs(const std::vector<Output>& outputs, const std::string& re
 }
 
 bool write_run_outputs(const Report& report, const TraceRecorder& trace,
-                       const std::vector<Output>& outputs, OutputFile* records, bool colour,
-                       Console& console) {
+                       const std::vector<Output>& outputs, OutputFile* records,
+                       const TextParts& parts, Console& console) {
   OutputBatch batch;
   const bool partial = report.interrupted;
   if (records != nullptr && partial) records->mark_partial();
@@ -167,9 +162,11 @@ bool write_run_outputs(const Report& report, const TraceRecorder& trace,
   for (const Output& output : outputs) {
     const RunFormat& format = format_of(output.format);
     if (format.files) continue;
-    const bool is_shown = output.format == "table" && output.path.empty();
-    const std::string text = is_shown ? render_text(report, colour, console.output_width())
-                                      : format.render(report, trace);
+    TextParts own = parts;
+    own.colour = own.colour && output.path.empty();
+    if (output.path.empty()) own.width = console.output_width();
+    const std::string text =
+        format.render == nullptr ? render_text(report, own) : format.render(report, trace);
     if (output.path.empty())
       console.print(text);
     else

@@ -9,6 +9,7 @@
 #include "tools/render/observe/trace.h"
 #include "tools/results/output_file.h"
 #include "tools/results/report.h"
+#include "tools/study/run/render_run.h"
 
 namespace routesim::tools {
 
@@ -39,10 +40,10 @@ bool check_run_outputs(const std::vector<Output>& outputs, const std::string& re
 
 /// Writes every output, and lets `records`, if any, appear with them; after one that could not be
 /// written no file is replaced, and the answer is false. Files of an interrupted run get `.partial`
-/// behind their names, and so do folders: complete results stay. `colour` is for the table on
-/// standard output.
+/// behind their names, and so do folders: complete results stay. Only on standard output the text
+/// has colours.
 bool write_run_outputs(const Report& report, const TraceRecorder& trace,
-                       const std::vector<Output>& outputs, OutputFile* records, bool colour,
-                       Console& console);
+                       const std::vector<Output>& outputs, OutputFile* records,
+                       const TextParts& parts, Console& console);
 
 }  // namespace routesim::tools

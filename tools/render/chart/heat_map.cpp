@@ -302,7 +302,7 @@ class GoalDrawing {
   /// The longest words that fit into every cell.
   enum class Words { kBoth, kBothTight, kValue, kMark };
   Words fitting_words() const {
-    constexpr double kTightLetter = 5.7;
+    constexpr double kTightLetter = 6.2;  // At 10.8 px.
     std::size_t longest = 1;
     for (const auto& row : map_.cells)
       for (const auto& cell : row)

@@ -71,25 +71,31 @@ std::string name_of(const Pair& pair) {
   return pair.base == pair.changed ? pair.base : pair.base + " → " + pair.changed;
 }
 
-/// Counts the reported stages in which a measure got better or worse.
+Outcome outcome_of(const std::string& verdict) {
+  if (verdict == "better") return Outcome::kBetter;
+  if (verdict == "worse") return Outcome::kWorse;
+  return verdict == "equal" || verdict == "not distinguishable" ? Outcome::kSame
+                                                                : Outcome::kUnknown;
+}
+
+/// Counts the reported stages in which a measure got better or worse, among those that tell.
 StageCount count_stages(const Pair& pair, const std::string& name) {
   StageCount count;
   for (const Stage& stage : pair.stages) {
     const Metric* const metric = find(stage.metrics, name);
-    if (!stage.reported || metric == nullptr || metric->verdict.empty()) continue;
-    ++count.stages;
-    if (metric->verdict == "better") ++count.better;
-    if (metric->verdict == "worse") ++count.worse;
+    if (!stage.reported || metric == nullptr) continue;
+    const Outcome outcome = outcome_of(metric->verdict);
+    if (outcome != Outcome::kUnknown) ++count.stages;
+    if (outcome == Outcome::kBetter) ++count.better;
+    if (outcome == Outcome::kWorse) ++count.worse;
   }
   return count;
 }
 
 Effect effect_of(const Pair& pair, const std::string& name, const Metric& metric) {
-  Effect e{.view = metric_view(name), .how_much = percent_of(metric)};
-  if (metric.verdict == "better") e.outcome = Outcome::kBetter;
-  if (metric.verdict == "worse") e.outcome = Outcome::kWorse;
-  if (metric.verdict == "equal" || metric.verdict == "not distinguishable")
-    e.outcome = Outcome::kSame;
+  Effect e{.view = metric_view(name),
+           .outcome = outcome_of(metric.verdict),
+           .how_much = percent_of(metric)};
   if (metric.verdict != kNotJudged) return e;
   // The whole run pools overloaded and healthy stages: the stages themselves decide.
   const StageCount n = count_stages(pair, name);
@@ -121,9 +127,9 @@ Outcome overall(const std::vector<Effect>& effects) {
   };
   if (some(Outcome::kMixed) || (some(Outcome::kBetter) && some(Outcome::kWorse)))
     return Outcome::kMixed;
-  if (some(Outcome::kBetter)) return Outcome::kBetter;
-  if (some(Outcome::kWorse)) return Outcome::kWorse;
-  return some(Outcome::kSame) ? Outcome::kSame : Outcome::kUnknown;
+  for (const Outcome outcome : {Outcome::kBetter, Outcome::kWorse, Outcome::kUnknown})
+    if (some(outcome)) return outcome;
+  return effects.empty() ? Outcome::kUnknown : Outcome::kSame;
 }
 
 /// True for any number of variants: which of them got better, worse, both or neither.
@@ -139,8 +145,7 @@ std::string headline(const std::vector<Pair>& pairs) {
        {Outcome::kMixed, "New is better than base in some measures and worse in others",
         "better than base in some measures and worse in others"},
        {Outcome::kSame, "New and base cannot be told apart", "not distinguishable from base"},
-       {Outcome::kUnknown,
-        "Single runs cannot tell whether new differs from base by more than chance",
+       {Outcome::kUnknown, "No interval tells whether new differs from base by more than chance",
         "not judged"}}};
   std::string text;
   for (const Group& group : kGroups) {
@@ -170,7 +175,7 @@ Sentence point(const Pair& pair) {
        {Outcome::kMixed, Tone::kPlain, "new is better and worse than base, by stage, in"},
        {Outcome::kBetter, Tone::kGood, "new is better than base in"},
        {Outcome::kSame, Tone::kPlain, "not distinguishable:"},
-       {Outcome::kUnknown, Tone::kPlain, "from base to new, single runs:"}}};
+       {Outcome::kUnknown, Tone::kPlain, "from base to new, without intervals:"}}};
   Sentence sentence = {{.text = name_of(pair) + ":", .strong = true}};
   const std::vector<Effect> effects = effects_of(pair);
   for (const Part& part : kParts) {
@@ -419,10 +424,12 @@ DotPlot interval_chart(const Pair& pair) {
           "Change from base to new in percent of base, " + scope_of(pair) +
           ", with 95 % intervals. Discs are better, triangles worse, by stage where the whole run "
           "is not judged; squares are neither. Beyond ±100 % a point stands at the frame."};
+  std::vector<Effect> drawn;
   for (const char* name : kJudged) {
     const Metric* const metric = find(pair.metrics(), name);
     if (metric == nullptr || !metric->percent) continue;
-    const Outcome outcome = effect_of(pair, name, *metric).outcome;
+    drawn.push_back(effect_of(pair, name, *metric));
+    const Outcome outcome = drawn.back().outcome;
     plot.rows.push_back({.name = metric_view(name).title,
                          .text = percent_of(*metric),
                          .style = outcome == Outcome::kBetter  ? DotPlot::Style::kGood
@@ -432,14 +439,20 @@ DotPlot interval_chart(const Pair& pair) {
                          .low = metric->percent->low,
                          .high = metric->percent->high});
   }
-  const auto count = [&plot](DotPlot::Style style) {
-    return std::to_string(std::ranges::count(plot.rows, style, &DotPlot::Row::style));
+  const auto count = [&drawn](Outcome outcome, const char* words) {
+    const auto n = std::ranges::count(drawn, outcome, &Effect::outcome);
+    return outcome != Outcome::kMixed ? std::to_string(n) + words
+           : n > 0                    ? ", " + std::to_string(n) + words
+                                      : "";
   };
-  const std::string good = count(DotPlot::Style::kGood), bad = count(DotPlot::Style::kBad);
+  const Outcome all = overall(drawn);
   plot.title = name_of(pair) + ": " +
-               (good == "0" && bad == "0" ? "no measure is better or worse in new beyond chance"
-                                          : "of " + counted(plot.rows.size(), "measure") + ", " +
-                                                good + " better and " + bad + " worse in new");
+               (all == Outcome::kUnknown ? "no interval tells whether new is better or worse"
+                : all == Outcome::kSame  ? "no measure is better or worse in new beyond chance"
+                                         : "of " + counted(drawn.size(), "measure") + ", " +
+                                              count(Outcome::kBetter, " better and ") +
+                                              count(Outcome::kWorse, " worse in new") +
+                                              count(Outcome::kMixed, " both, by stage"));
   return plot;
 }
 

@@ -22,10 +22,13 @@ std::vector<std::string> trust_of(const Comparison& c) {
     add("base " + printable(pair.base->name), pair.base->trust);
     add("new " + printable(pair.changed->name), pair.changed->trust);
   }
+  const bool everything =
+      c.pairs.size() > 1 && !said.empty() && std::ranges::all_of(c.pairs, [&](const auto& pair) {
+        return pair.base->trust == said.front().first && pair.changed->trust == said.front().first;
+      });
   std::vector<std::string> lines;
   for (const auto& [text, who] : said)
-    lines.push_back((c.pairs.size() > 1 && said.size() == 1 ? "everything" : who) + ": " +
-                    printable(text, 500));
+    lines.push_back((everything ? "everything" : who) + ": " + printable(text, 500));
   return lines;
 }
 

@@ -8,9 +8,17 @@
 
 namespace routesim::tools {
 
-/// A table for people: per metric, simulated beside measured for every variant, and the difference
-/// between the variants; then the summary rows, and last the verdict.
-std::string render_text(const Report& report, bool colour = false, std::size_t width = 0);
+/// How much the text says.
+struct TextParts {
+  bool tables = true;   ///< By stage, published and by class too; else those of the whole run.
+  bool explain = true;  ///< The basis of the numbers and all notes; else a line that counts them.
+  bool colour = false;
+  std::size_t width = 0;
+};
+
+/// For people: the verdict, then simulated beside measured for every variant and the difference
+/// between the variants, then the whole run. A last line says how to see what was left out.
+std::string render_text(const Report& report, const TextParts& parts = {});
 
 /// One JSON object; its stages are inference-perf lifecycle reports.
 std::string render_json(const Report& report);

@@ -7,10 +7,12 @@
 #include "tools/render/render.h"
 #include "tools/results/metrics.h"
 #include "tools/results/result_record.h"
+#include "tools/results/trust_errors.h"
 #include "tools/study/run/render_run.h"
 #include "tools/study/run/replication_tables.h"
 #include "tools/study/run/run_tables.h"
 #include "tools/study/verdict/run_verdict.h"
+#include "tools/study/verdict/verdict_parts.h"
 
 namespace routesim::tools {
 
@@ -83,9 +85,9 @@ std::string_view failure_meaning(std::string_view label) {
   return label;
 }
 
-/// The notes that explain the numbers, each sentence once with all variants it is true of. The
-/// basis of step times stands in the verdict.
-Notes notes_of(const Report& report) {
+/// Says why requests failed, or else what explains the numbers: each sentence once with all
+/// variants it is true of. The basis of step times stands in the verdict.
+Notes notes_of(const Report& report, bool failures) {
   std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
   const auto add = [&said](const VariantReport& variant, const std::string& text) {
     if (text.empty()) return;
@@ -97,9 +99,11 @@ Notes notes_of(const Report& report) {
   };
   for (const VariantReport& variant : report.variants) {
     const sim::StageResult& all = variant.result.summary;
-    for (const auto& [label, count] : all.failures_by_label)
-      add(variant, std::to_string(count) + " of " + std::to_string(all.requests) +
-                       " requests failed: " + std::string(failure_meaning(label)));
+    if (failures)
+      for (const auto& [label, count] : all.failures_by_label)
+        add(variant, std::to_string(count) + " of " + std::to_string(all.requests) +
+                         " requests failed: " + std::string(failure_meaning(label)));
+    if (failures) continue;
     add(variant, capacity_text(variant));
     for (const std::string& note : variant.result.notes) add(variant, printable(note, 500));
   }
@@ -135,9 +139,40 @@ void add_tables(const Report& report, const PageRun& run, std::vector<Block>& bl
   }
 }
 
+/// The worst basis of the variants in a line, the number of notes, and what must be known anyway.
+std::string brief_trust(const Report& report, const PageRun& run, std::size_t notes) {
+  models::Trust worst = models::Trust::kFitted;
+  for (const VariantReport& variant : report.variants)
+    worst = std::max(worst, variant.result.trust());
+  std::string errors;
+  for (const TrustError& e : trust_errors())
+    if (e.trust == worst && (e.quantity == "output tokens/s" || e.quantity == "TTFT mean"))
+      errors += ", " + e.quantity + " ±" + fixed_text(e.mean, 1) + " %";
+  return "Worst step times: " + std::string(enum_name(worst)) +
+         (errors.empty() ? ", compared with no published number" : errors) + "; " +
+         counted(notes, "note") + "." + idle_servers(run) + not_judged(run);
+}
+
+/// Leaves only the tables of the whole run; answers how many others there were.
+std::size_t drop_tables(std::vector<Block>& blocks) {
+  std::size_t dropped = 0;
+  for (std::size_t i = 0; i < blocks.size();) {
+    const auto* const table = std::get_if<Table>(&blocks[i].content);
+    if (table == nullptr || table->columns.front().title == "whole run") {
+      ++i;
+      continue;
+    }
+    const auto* const gap = i > 0 ? std::get_if<Paragraph>(&blocks[i - 1].content) : nullptr;
+    if (gap != nullptr && gap->text.empty()) blocks.erase(blocks.begin() + std::ptrdiff_t(--i));
+    blocks.erase(blocks.begin() + std::ptrdiff_t(i));
+    ++dropped;
+  }
+  return dropped;
+}
+
 }  // namespace
 
-std::string render_text(const Report& report, bool colour, std::size_t width) {
+std::string render_text(const Report& report, const TextParts& parts) {
   const PageRun run = page_run(run_record(report), "");
   StudyDocument document;
   document.verdict.judgements = report.expectations;
@@ -154,17 +189,29 @@ std::string render_text(const Report& report, bool colour, std::size_t width) {
   for (const VariantReport& variant : report.variants)
     for (const sim::StageResult* stage : reported_stages(variant.result))
       overloaded = overloaded || stage->overloaded();
-  Notes notes = notes_of(report);
-  if (overloaded || !notes.texts.empty()) blocks.push_back({Paragraph{}});
+  const std::size_t dropped = parts.tables ? 0 : drop_tables(blocks);
+  overloaded = overloaded && parts.tables;
+  Notes shown = notes_of(report, true);
+  const Notes notes = notes_of(report, false);
+  if (parts.explain) shown.texts.insert(shown.texts.end(), notes.texts.begin(), notes.texts.end());
+  if (overloaded || !shown.texts.empty()) blocks.push_back({Paragraph{}});
   if (overloaded)
     blocks.push_back(
         {Paragraph{"! overloaded: the stage is asked for more than it answers, so its latencies "
                    "depend on how long it lasts"}});
-  blocks.push_back({std::move(notes)});
+  blocks.push_back({std::move(shown)});
+  Verdict verdict = verdict_of(run);
+  if (!parts.explain) verdict.trust = brief_trust(report, run, notes.texts.size());
+  std::string more;
+  if (dropped > 0) more = "--tables shows " + counted(dropped, "more table");
+  if (!parts.explain)
+    more += (more.empty() ? "" : ", ") + std::string("--explain says what the numbers rest on");
+  if (!more.empty()) blocks.insert(blocks.end(), {{Paragraph{}}, {Paragraph{more + "."}}});
   std::string out = printable(report.scenario, 200) + ", " + seeds_of(report) + ", routesim " +
                     report.version + "\n";
   if (!report.question.empty()) out += printable(report.question, 500) + "\n";
-  return out + render_verdict(verdict_of(run), colour, width) + draw(document, "table", width);
+  return out + render_verdict(verdict, parts.colour, parts.width) +
+         draw(document, "table", parts.width);
 }
 
 std::string render_markdown(const Report& report) {

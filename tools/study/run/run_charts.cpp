@@ -248,7 +248,8 @@ LineChart distribution(const PageRun& run, const Distribution& d) {
                     if (p.y == 50) return p.x;
                   return static_cast<double>(NAN);
                 });
-  chart.subtitle = std::string("All reported stages together") + one_seed(run) +
+  chart.title += one_seed(run);
+  chart.subtitle = std::string("All reported stages together") +
                    (std::any_of(run.variants.begin(), run.variants.end(), pools_overload)
                         ? ", overloaded ones among them; simulated."
                         : ", simulated.");
@@ -318,7 +319,7 @@ std::span<const Curve> curves() {
 
 std::string one_seed(const PageRun& run) {
   if (run.replications < 2) return {};
-  return " of one run of the " + std::to_string(run.replications) + ", seed " + run.seed;
+  return " (seed " + run.seed + ", one of " + std::to_string(run.replications) + ")";
 }
 
 std::vector<NamedChart> load_curves(const PageRun& scanned) {

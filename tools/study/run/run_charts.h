@@ -38,7 +38,7 @@ struct NamedChart {
 /// all variants that a scan of rates made of one. None for a run of one stage.
 std::vector<NamedChart> load_curves(const PageRun& run);
 
-/// Behind the name of what only the first of several runs has: ` of one run of the 5, seed 1`.
+/// Ends the title of what only the first of several runs has: ` (seed 1, one of 5)`.
 std::string one_seed(const PageRun& run);
 
 /// The picture of a run's answer: the rate that each variant sustains, by its knee; where none was

@@ -68,9 +68,10 @@ std::optional<StripChart> requests_chart(const PageRun& run) {
                 : chart.groups.size() == 1
                     ? "The busiest server" + above
                     : "Least even is " + worst->name + ": its busiest server" + above;
-  chart.subtitle = "Requests routed to each server" + one_seed(run) +
-                   "; the tick is their mean, the number how far the busiest is "
-                   "above it.";
+  chart.title += one_seed(run);
+  chart.subtitle =
+      "Requests routed to each server; the tick is their mean, the number how far the busiest is "
+      "above it.";
   chart.x_title = "requests per server";
   chart.unit = Unit::kCount;
   return chart;
@@ -224,9 +225,8 @@ LineChart mean_chart(const PageRun& run, const Column& c, const std::vector<Binn
     return human(level.first, c.unit) + (levels.size() > 1 ? " with " + level.second : "");
   };
   chart.title = std::string(c.heading) + " on a server while there is load: " + named(*least) +
-                (levels.size() > 1 ? ", up to " + named(*most) : "");
-  chart.subtitle =
-      "Sampled over the whole run" + one_seed(run) + ", warm-up and the end included; simulated.";
+                (levels.size() > 1 ? ", up to " + named(*most) : "") + one_seed(run);
+  chart.subtitle = "Sampled over the whole run, warm-up and the end included; simulated.";
   return chart;
 }
 
@@ -275,7 +275,7 @@ void add_time_figures(const PageRun& run, const Column& c, double width, Charts&
       maps.charts.emplace_back(server_map(run.variants[v], c, all[v], width, bins, most));
   const bool open = maps.charts.size() <= kMostOpenMaps;
   if (!maps.charts.empty())
-    folds.push_back({Fold{.title = std::string(c.heading) + ", server by server",
+    folds.push_back({Fold{.title = std::string(c.heading) + ", server by server" + one_seed(run),
                           .blocks = {{std::move(maps)}},
                           .open = open}});
 }

@@ -27,10 +27,12 @@ std::string axis_text(const std::string& axis, const std::string& value) {
   return plural ? value + " " + axis : axis + " " + value;
 }
 
+constexpr char kNotRun[] = "not run";
+
 /// How far one variant gets in one panel.
 struct Reach {
   std::string name;   ///< `precise`, `precise, tp 2`.
-  std::string words;  ///< `up to rate 43`, `with 4 servers`, `in 3 of 8 cells`.
+  std::string words;  ///< `up to rate 43`, `with 4 servers`, `in 3 of 8 cells`, kNotRun.
   double score = 0;   ///< Larger is better.
 };
 
@@ -55,11 +57,14 @@ Reach fleet_reach(const SweepCells& cells, const SweepGoals& goals, const SweepP
                   const std::string& variant, const std::string& rate) {
   const PageAxis& fleet = *goals.fleet();
   const std::string& axis = cells.axes[fleet.axis];
+  const std::vector<std::size_t> tried = goals.tried(panel, variant, fleet, rate);
   const auto n = goals.smallest_fleet(panel, variant, rate);
-  if (!n)
-    return {name_of(panel, variant), "not even with " + axis_text(axis, fleet.values.back()),
-            -std::numeric_limits<double>::infinity()};
-  return {name_of(panel, variant), "with " + axis_text(axis, fleet.values[*n]), -fleet.numbers[*n]};
+  if (n)
+    return {name_of(panel, variant), "with " + axis_text(axis, fleet.values[*n]),
+            -fleet.numbers[*n]};
+  return {name_of(panel, variant),
+          tried.empty() ? kNotRun : "not even with " + axis_text(axis, fleet.values[tried.back()]),
+          -std::numeric_limits<double>::infinity()};
 }
 
 Reach rate_reach(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
@@ -67,8 +72,12 @@ Reach rate_reach(const SweepCells& cells, const SweepGoals& goals, const SweepPa
   const PageAxis& rate = *goals.rate();
   const auto last = goals.highest_rate(panel, variant, other);
   const std::string& axis = cells.axes[rate.axis];
-  if (!last) return {name_of(panel, variant), "not even at " + axis_text(axis, rate.values[0]), -1};
-  const bool all = *last + 1 == rate.values.size();
+  const std::vector<std::size_t> tried = goals.tried(panel, variant, rate, other);
+  if (tried.empty()) return {name_of(panel, variant), kNotRun, -1};
+  if (!last)
+    return {name_of(panel, variant), "not even at " + axis_text(axis, rate.values[tried.front()]),
+            -1};
+  const bool all = *last == tried.back();
   return {name_of(panel, variant),
           "up to " + axis_text(axis, rate.values[*last]) + (all ? ", the highest tried," : ""),
           rate.numbers[*last]};
@@ -82,9 +91,10 @@ Reach cell_reach(const SweepGoals& goals, const SweepPanel& panel, const std::st
     ++all;
     if (holds(goals.state_of(*row))) ++met;
   }
-  return {name_of(panel, variant),
-          "in " + std::to_string(met) + " of " + std::to_string(all) + " cells",
-          all == 0 ? 0 : static_cast<double>(met) / static_cast<double>(all)};
+  return {
+      name_of(panel, variant),
+      all == 0 ? kNotRun : "in " + std::to_string(met) + " of " + std::to_string(all) + " cells",
+      all == 0 ? 0 : static_cast<double>(met) / static_cast<double>(all)};
 }
 
 /// One sentence that is true of any number of variants and panels.
@@ -108,8 +118,8 @@ std::string headline(const SweepCells& cells, const SweepGoals& goals) {
                     : goals.rate() != nullptr && goals.drawn().size() == 1
                         ? rate_reach(cells, goals, panel, variant, "")
                         : cell_reach(goals, panel, variant));
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Reach& a, const Reach& b) { return a.score > b.score; });
+  std::erase_if(all, [](const Reach& r) { return r.words == kNotRun; });
+  std::ranges::stable_sort(all, std::ranges::greater{}, &Reach::score);
   const auto is_no = [](const Reach& r) { return r.words.starts_with("not "); };
   const auto said = [&](const Reach& r) {
     return is_no(r) ? "behind " + r.name + (no_goals ? " queues grow " : " they fail ") +
@@ -119,7 +129,7 @@ std::string headline(const SweepCells& cells, const SweepGoals& goals) {
   const std::string start = begin(no_goals ? "no queue grows without end " : "the goals hold ");
   if (all.size() > kMostNamed && !is_no(all.front())) {
     std::string text = start + said(all.front());
-    if (all.front().score == all.back().score)
+    if (std::ranges::count(all, all.front().words, &Reach::words) == std::ssize(all))
       return text + ", as behind all " + std::to_string(all.size()) + ".";
     return text + ", the best of " + std::to_string(all.size()) +
            (is_no(all.back()) ? "; " : ", and ") + said(all.back()) + ", the worst.";
@@ -196,10 +206,13 @@ void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPan
   std::vector<std::string> needs;
   for (const std::string& variant : goals.variants()) {
     const auto n = goals.smallest_fleet(panel, variant, last);
+    const std::vector<std::size_t> tried = goals.tried(panel, variant, fleet, last);
+    if (tried.empty()) continue;
     needs.push_back((variant.empty() ? "it" : variant) + (n ? " needs " : " needs more than ") +
-                    axis_text(cells.axes[fleet.axis], n ? fleet.values[*n] : fleet.values.back()));
+                    axis_text(cells.axes[fleet.axis], fleet.values[n.value_or(tried.back())]));
   }
-  chart.title = "At " + axis_text(cells.axes[rate.axis], last) + " " + joined(needs) +
+  chart.title = "At " + axis_text(cells.axes[rate.axis], last) + " " +
+                (needs.empty() ? "nothing was run" : joined(needs)) +
                 (panel.title.empty() ? "" : ", " + panel.title);
   chart.subtitle = "The smallest fleet for each rate. A line ends where every tried fleet " +
                    std::string(goals.goals().empty() ? "is overloaded." : "misses the goals.");
@@ -213,10 +226,13 @@ void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPan
     row.push_back({.text = rate.values[r]});
     for (std::size_t v = 0; v < goals.variants().size(); ++v) {
       const auto n = goals.smallest_fleet(panel, goals.variants()[v], rate.values[r]);
+      const auto tried = goals.tried(panel, goals.variants()[v], fleet, rate.values[r]);
       if (n)
         row.push_back({.text = axis_text(cells.axes[fleet.axis], fleet.values[*n])});
+      else if (tried.empty())
+        row.push_back({.text = kNotRun});
       else
-        row.push_back({.text = "none up to " + fleet.values.back(), .tone = Tone::kBad});
+        row.push_back({.text = "none up to " + fleet.values[tried.back()], .tone = Tone::kBad});
       if (n)
         chart.series[v].points.push_back(
             {.x = rate.numbers[r], .y = fleet.numbers[*n], .low = {}, .high = {}});
@@ -256,13 +272,54 @@ std::string with_goal(const SweepGoals& goals, const std::string& metric, const 
          human(goal->bound * view.scale, view.unit);
 }
 
+/// `: 320 ms behind b and 560 ms behind a at rate 40`, where the variants differ most and none is
+/// overloaded, if there is such a place; the first number and the last of a single variant.
+std::string numbers_of(const LineChart& chart, const PageAxis& d, bool less_is_better) {
+  using Value = std::pair<double, std::string>;
+  const auto number = [&](double y) { return human(y, chart.y.unit); };
+  const auto at = [&](double x) {
+    const auto i = std::ranges::find(d.numbers, x) - d.numbers.begin();
+    return " at " + axis_text(chart.x.title, d.values[static_cast<std::size_t>(i)]);
+  };
+  if (chart.series.size() == 1) {
+    const std::vector<ChartPoint>& points = chart.series.front().points;
+    if (points.empty()) return {};
+    const ChartPoint &a = points.front(), &b = points.back();
+    return ": " + number(a.y) + at(a.x) + (a.x < b.x ? ", " + number(b.y) + at(b.x) : "");
+  }
+  std::vector<Value> shown;
+  double widest = -1, place = 0;
+  for (const double x : d.numbers) {
+    std::vector<Value> here;
+    bool overloaded = false;
+    for (const ChartSeries& series : chart.series)
+      for (const ChartPoint& point : series.points) {
+        if (point.x != x) continue;
+        here.emplace_back(point.y, series.name);
+        overloaded = overloaded || point.overloaded;
+      }
+    if (here.size() < chart.series.size()) continue;
+    std::ranges::sort(here);
+    const double ratio = overloaded ? 0 : here.back().first / std::max(1e-12, here.front().first);
+    if (ratio <= widest) continue;
+    widest = ratio;
+    place = x;
+    shown = std::move(here);
+  }
+  if (shown.empty()) return {};
+  if (!less_is_better) std::ranges::reverse(shown);
+  if (shown.size() > kMostNamed) shown.erase(shown.begin() + 1, shown.end() - 1);
+  std::vector<std::string> texts;
+  for (const auto& [value, name] : shown) texts.push_back(number(value) + " behind " + name);
+  return ": " + joined(texts) + at(place);
+}
+
 /// One metric of all variants along the only axis, with its goal.
 LineChart curve(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
                 const std::string& metric, bool replicated) {
   const PageAxis& d = goals.drawn()[0];
   const MetricView view = metric_view(metric);
   LineChart chart;
-  chart.title = with_goal(goals, metric, view) + (panel.title.empty() ? "" : ", " + panel.title);
   chart.subtitle = std::string(replicated ? "Means with 95 % intervals" : "One run each") +
                    "; × marks overload.";
   chart.x = {.title = cells.axes[d.axis]};
@@ -285,6 +342,8 @@ LineChart curve(const SweepCells& cells, const SweepGoals& goals, const SweepPan
     }
     chart.series.push_back(std::move(series));
   }
+  chart.title = with_goal(goals, metric, view) + numbers_of(chart, d, view.less_is_better) +
+                (panel.title.empty() ? "" : ", " + panel.title);
   chart.y.log = view.unit == Unit::kSeconds && least > 0 && most > 12 * least;
   if (const MetricGoal* goal = goal_on(goals, metric)) {
     chart.goal = goal->bound * view.scale;
@@ -315,19 +374,32 @@ BarChart bars(const SweepCells& cells, const SweepGoals& goals, const SweepPanel
   std::stable_sort(chart.bars.begin(), chart.bars.end(), [&](const auto& a, const auto& b) {
     return view.less_is_better ? a.value < b.value : a.value > b.value;
   });
+  const auto said = [&](const BarChart::Bar& bar) {
+    return human(bar.value, chart.unit) + " with " + bar.name.substr(0, bar.name.rfind(' '));
+  };
+  if (!chart.bars.empty()) chart.title += ": " + said(chart.bars.front());
+  if (chart.bars.size() > 1) chart.title += ", " + said(chart.bars.back());
   return chart;
 }
 
 /// `: 661 ms to 928 ms where no queue grows`.
 std::string where_held(const GoalMap& map, bool no_goals) {
+  const char* const where = no_goals ? " where no queue grows" : " where the goals hold";
   std::vector<double> held;
+  bool run = false, good = false;
   for (const auto& row : map.cells)
-    for (const auto& cell : row)
-      if (cell && cell->value && holds(cell->state)) held.push_back(*cell->value);
-  if (held.empty()) return no_goals ? ": every queue grows" : ": the goals hold nowhere";
+    for (const auto& cell : row) {
+      run = run || cell;
+      if (!cell || !holds(cell->state)) continue;
+      good = true;
+      if (cell->value) held.push_back(*cell->value);
+    }
+  if (!run) return std::string(": ") + kNotRun;
+  if (!good) return no_goals ? ": every queue grows" : ": the goals hold nowhere";
+  if (held.empty()) return std::string(": no number") + where;
   const auto [least, most] = std::ranges::minmax(held);
   return ": " + human(least, map.unit) + (least < most ? " to " + human(most, map.unit) : "") +
-         (no_goals ? " where no queue grows" : " where the goals hold");
+         where;
 }
 
 GoalMap map_of(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,

@@ -253,13 +253,19 @@ const SweepCells::Row* SweepGoals::row_beside(const SweepPanel& panel, const std
   return row_at(panel, variant, values);
 }
 
+std::vector<std::size_t> SweepGoals::tried(const SweepPanel& panel, const std::string& variant,
+                                           const PageAxis& d, const std::string& other) const {
+  std::vector<std::size_t> at;
+  for (std::size_t i = 0; i < d.values.size(); ++i)
+    if (row_beside(panel, variant, d, i, other) != nullptr) at.push_back(i);
+  return at;
+}
+
 std::optional<std::size_t> SweepGoals::smallest_fleet(const SweepPanel& panel,
                                                       const std::string& variant,
                                                       const std::string& other) const {
-  for (std::size_t n = 0; n < fleet()->values.size(); ++n) {
-    const SweepCells::Row* row = row_beside(panel, variant, *fleet(), n, other);
-    if (row != nullptr && holds(state_of(*row))) return n;
-  }
+  for (const std::size_t n : tried(panel, variant, *fleet(), other))
+    if (holds(state_of(*row_beside(panel, variant, *fleet(), n, other)))) return n;
   return std::nullopt;
 }
 
@@ -267,10 +273,8 @@ std::optional<std::size_t> SweepGoals::highest_rate(const SweepPanel& panel,
                                                     const std::string& variant,
                                                     const std::string& other) const {
   std::optional<std::size_t> last;
-  for (std::size_t i = 0; i < rate()->values.size(); ++i) {
-    const SweepCells::Row* row = row_beside(panel, variant, *rate(), i, other);
-    if (row == nullptr) continue;
-    if (!holds(state_of(*row))) break;
+  for (const std::size_t i : tried(panel, variant, *rate(), other)) {
+    if (!holds(state_of(*row_beside(panel, variant, *rate(), i, other)))) break;
     last = i;
   }
   return last;

@@ -74,6 +74,10 @@ class SweepGoals {
   /// The row of a variant at these values of drawn(); null when it was not run.
   const SweepCells::Row* row_at(const SweepPanel& panel, const std::string& variant,
                                 const std::vector<std::string>& values) const;
+  /// Indices into the values of `d`, one of drawn(), that a variant was run at, at one value of the
+  /// other drawn axis where there is one.
+  std::vector<std::size_t> tried(const SweepPanel& panel, const std::string& variant,
+                                 const PageAxis& d, const std::string& other) const;
   /// The smallest fleet of a variant that meets the goals, at one value of the other drawn axis
   /// where there is one; an index into the values of fleet(), or nothing when none does.
   std::optional<std::size_t> smallest_fleet(const SweepPanel& panel, const std::string& variant,

@@ -203,7 +203,8 @@ LineChart race_chart(const TuneRecord& r) {
     chart.series[0].points.push_back({.x = at, .y = static_cast<double>(round.candidates)});
     chart.series[1].points.push_back({.x = at, .y = static_cast<double>(round.left)});
   }
-  chart.title = std::to_string(r.candidates.size()) + " candidates raced";
+  chart.title = counted(r.candidates.size(), "candidate") + " raced, " +
+                std::to_string(r.race.empty() ? 0 : r.race.back().left) + " left at the end";
   chart.subtitle = "A candidate leaves when it is worse than the best one beyond chance.";
   return chart;
 }

@@ -267,14 +267,16 @@ Charts error_plots(const ScenarioValidation& v) {
   constexpr std::size_t kMostRows = 12;
   std::vector<std::pair<std::string, std::vector<const ErrorSummary*>>> policies;
   for (const ErrorSummary& row : v.errors) {
-    if (policies.empty() || policies.back().first != row.policy)
-      policies.push_back({row.policy, {}});
-    policies.back().second.push_back(&row);
+    auto at = std::ranges::find(policies, row.policy, [](const auto& p) { return p.first; });
+    if (at == policies.end()) at = policies.insert(at, {row.policy, {}});
+    at->second.push_back(&row);
   }
   Charts out;
   for (auto& [policy, rows] : policies) {
     std::ranges::stable_sort(rows, std::ranges::greater{}, &ErrorSummary::mape);
-    DotPlot plot{.title = policy + ": how far the simulation is off",
+    const ErrorSummary& most = *rows.front();
+    DotPlot plot{.title = policy + ": " + view_of(most.metric, most.statistic).title +
+                          " is farthest off, " + fixed_text(most.mape, 1) + " % on average",
                  .subtitle =
                      "Mean error in percent of the published value; a bar ends at the "
                      "worst stage."};
@@ -335,8 +337,9 @@ std::string limits_sentence(const std::vector<ScenarioValidation>& scenarios) {
       if (row.mape > *row.limit) ++beyond;
     }
   if (with == 0) return {};
-  if (beyond == 0) return "All " + std::to_string(with) + " rows stay within their limits.";
-  return std::to_string(beyond) + " of " + std::to_string(with) + " rows exceed their limit.";
+  if (beyond == 0) return "All " + std::to_string(with) + " mean errors stay within their limits.";
+  return std::to_string(beyond) + " of " + std::to_string(with) +
+         " mean errors exceed their limit.";
 }
 
 /// The mean errors of the classes, those that decide the headline first.
@@ -385,13 +388,20 @@ StudyVerdict verdict_of(const ValidationRecord& record) {
   }
   if (std::string limits = limits_sentence(record.scenarios); !limits.empty())
     verdict.points.push_back({{.text = std::move(limits)}});
-  const bool all_own = std::ranges::all_of(record.scenarios, &ScenarioValidation::own);
-  verdict.fine = std::string(
-                     "Mean absolute error in percent of the published value, with the "
-                     "number of published values in brackets. ") +
-                 (all_own ? "Your own measurements had no part in any fit."
-                          : "Held-out experiments had no part in any fit; the others did, so "
-                            "their errors are smaller than those of a new deployment.");
+  const bool own = std::ranges::any_of(record.scenarios, &ScenarioValidation::own);
+  const bool held_out = std::ranges::any_of(record.scenarios, &ScenarioValidation::held_out);
+  const bool fitted = std::ranges::any_of(
+      record.scenarios, [](const ScenarioValidation& v) { return !v.own && !v.held_out; });
+  verdict.fine =
+      "Mean absolute error in percent of the published value, with the number of "
+      "published values in brackets. " +
+      std::string(!own       ? "Held-out experiments"
+                  : held_out ? "Held-out experiments and your own measurements"
+                             : "Your own measurements") +
+      " had no part in any fit" +
+      (fitted ? "; the others did, so their errors are smaller than those of a new "
+                "deployment."
+              : ".");
   return verdict;
 }
 
