@@ -544,11 +544,25 @@ AdapterDemand Resolver::adapters(const Scenario& s) {
   return demand;
 }
 
+/// Why the load has no rate to hold, or "".
+std::string held(WorkloadConfig& workload, const HeldRate& hold) {
+  std::string why_not = hold_rate(workload.load, hold.rate, hold.duration.to_seconds());
+  if (why_not.empty()) workload.hold = hold;
+  if (why_not.empty()) workload.options.warmup_stages = 0;
+  return why_not;
+}
+
 /// The load with what its tool does by default, which is of the same release as the servers.
 WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics) {
   WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
   if (!s.cluster.pools.empty())
     set_release_defaults(out.load, !from_2026(s.cluster.pools.front().engine.preset));
+  if (!out.hold) return out;
+  if (out.hold->warm_up >= out.hold->duration)
+    diagnostics.error({}, "workload.hold.warm_up", "leaves nothing to report",
+                      "it is a part of the duration");
+  if (const std::string why_not = held(out, *s.workload.hold); !why_not.empty())
+    diagnostics.error({}, "workload.hold", "has no rate to hold: " + why_not);
   return out;
 }
 
@@ -629,12 +643,12 @@ struct LoadMaker {
   WorkloadConfig workload;
   workloads::LoadInputs files;
   AdapterDemand adapters;
-  Duration warm_up = Duration::zero();
 
   std::unique_ptr<workloads::LoadGenerator> operator()(std::uint64_t seed, Diagnostics& d) const {
     std::unique_ptr<workloads::LoadGenerator> load = make_load(workload, files, seed, d);
     if (load == nullptr) return load;
-    if (warm_up > Duration::zero()) load = workloads::with_warm_up(std::move(load), warm_up);
+    if (workload.hold && workload.hold->warm_up > Duration::zero())
+      load = workloads::with_warm_up(std::move(load), workload.hold->warm_up);
     if (!adapters.traffic.shares.empty())
       load = workloads::with_adapters(std::move(load), adapters.traffic, seed);
     if (!workload.classes.empty())
@@ -719,15 +733,14 @@ void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnos
     resolver.check_names(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
 }
 
-std::string hold_rate(RunPlan& plan, double rate, double seconds, Duration warm_up) {
+std::string hold_rate(RunPlan& plan, const HeldRate& hold) {
   const auto* maker = plan.make_load.target<LoadMaker>();
   if (maker == nullptr) return "the load is made by a caller";
-  LoadMaker held = *maker;
-  held.warm_up = warm_up;
-  std::string why_not = hold_rate(held.workload.load, rate, seconds);
-  held.workload.options.warmup_stages = 0;
-  if (why_not.empty()) plan.make_load = std::move(held);
-  return why_not;
+  LoadMaker changed = *maker;
+  if (std::string why_not = held(changed.workload, hold); !why_not.empty()) return why_not;
+  plan.scenario.workload.hold = hold;
+  plan.make_load = std::move(changed);
+  return {};
 }
 
 WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics) {

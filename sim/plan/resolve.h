@@ -83,10 +83,8 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
 /// times in inference-perf's own trace) is an error unless the scale is 1.
 WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics);
 
-/// Makes the plan's load one stage of `rate` requests/s for `seconds` (workloads::hold_rate()).
-/// What is due in the first `warm_up` belongs to a stage that is not reported. Returns why the load
-/// has no rate to hold, or "".
-std::string hold_rate(RunPlan& plan, double rate, double seconds,
-                      Duration warm_up = Duration::zero());
+/// Makes the plan's load one stage (workloads::hold_rate()); what is due in its warm-up belongs to
+/// a stage that is not reported. Returns why the load has no rate to hold, or "".
+std::string hold_rate(RunPlan& plan, const HeldRate& hold);
 
 }  // namespace routesim::sim

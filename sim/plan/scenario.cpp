@@ -255,6 +255,16 @@ Duration default_scrape_interval(const RoutingConfig& routing) {
   return own > Duration::zero() ? own : kScrapeInterval;
 }
 
+void describe(Describer& d, HeldRate& c) {
+  constexpr Duration kMost = Duration::seconds(50 * 86'400);
+  field(d, {"rate", "Requests per second.", true}, c.rate,
+        RealRange{.min = 0, .max = 1e7, .min_open = true});
+  field(d, {"duration", "How long requests are sent, the warm-up included.", true}, c.duration,
+        DurationRange{Duration::seconds(1), kMost});
+  field(d, {"warm_up", "Requests that are due before are sent, and left out of reports."},
+        c.warm_up, DurationRange{Duration::zero(), kMost});
+}
+
 void describe(Describer& d, WorkloadConfig& c) {
   describe_tools(d, c.load);
   field(d, {"options", "What the load tool's own file does not say."}, c.options);
@@ -273,6 +283,11 @@ void describe(Describer& d, WorkloadConfig& c) {
          "groups; a trace plays so much faster. Durations stay, so stages send more requests. An "
          "error where the load has no rate."},
         c.rate_scale, RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(
+      d,
+      {"hold",
+       "One steady rate in place of the stages that the load has. An error where it has no rate."},
+      c.hold);
   field(d,
         {"sheddable_fraction",
          "Share of requests sent with a negative priority: an endpoint picker may refuse them "

@@ -130,6 +130,14 @@ Duration default_scrape_interval(const RoutingConfig& routing);
 /// The inputs of the balancer; none for an endpoint picker, and where the settings have a fault.
 policies::BalancerNeeds balancer_needs(const RoutingConfig& routing);
 
+/// One steady rate in place of the rates that a load has.
+struct HeldRate {
+  double rate = 1;  ///< Requests/s.
+  Duration duration = Duration::seconds(60);
+  Duration warm_up;  ///< What is due before is sent, and left out of reports.
+};
+void describe(Describer& d, HeldRate& c);
+
 /// The load tool and what the client measures. Exactly one source of load is given.
 struct WorkloadConfig {
   workloads::Load load;
@@ -139,6 +147,7 @@ struct WorkloadConfig {
   /// Classes of requests; empty: all requests are alike.
   std::vector<workloads::TrafficClass> classes;
   double rate_scale = 1;            ///< Multiplies every rate of the load.
+  std::optional<HeldRate> hold;     ///< Instead of its stages.
   double sheddable_fraction = 0;    ///< Share of requests the router may refuse (priority -1).
   double output_token_scale = 1.0;  ///< Tokens the client counts per token generated.
   Duration client_overhead;         ///< Client and network time before the router has a request.

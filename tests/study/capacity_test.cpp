@@ -194,7 +194,7 @@ double gained(sim::RunPlan plan, double rate, double sends) {
     std::vector<std::int64_t> at;
   };
   const double seconds = sends / rate;
-  EXPECT_EQ(sim::hold_rate(plan, rate, 1.5 * seconds), "");
+  EXPECT_EQ(sim::hold_rate(plan, {rate, Duration::from_seconds(1.5 * seconds), {}}), "");
   ExperimentProgress progress;
   Diagnostics found;
   Experiment experiment(1, progress, found);

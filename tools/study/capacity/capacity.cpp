@@ -76,8 +76,9 @@ RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experime
   const double seconds = 4 * static_cast<double>(rules.most_sends) / rules.rate;
   constexpr double kMostSeconds = 50 * 86'400.0;  // Within what the clock of a run holds.
   RateProbe probe{.rate = rules.rate, .window = {}};
-  probe.why_not = seconds > kMostSeconds ? "its requests come too rarely"
-                                         : sim::hold_rate(held, rules.rate, seconds);
+  probe.why_not = seconds > kMostSeconds
+                      ? "its requests come too rarely"
+                      : sim::hold_rate(held, {rules.rate, Duration::from_seconds(seconds), {}});
   if (!probe.why_not.empty()) return probe;
   sim::Progress progress;
   LoadWatch watch(rules, progress.stop);

@@ -7,6 +7,7 @@
 #include "sim/observe/metrics_collector.h"
 #include "tools/results/metric_name.h"
 #include "tools/study/capacity/capacity.h"
+#include "tools/study/experiment/candidate.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
@@ -61,9 +62,18 @@ models::Trust FleetEvaluation::trust() const {
 
 void FleetEvaluator::prepare(FleetEvaluation& evaluation, Diagnostics& found) {
   const FleetProbe& probe = evaluation.probe;
-  std::optional<sim::RunPlan> plan =
-      prepare_fleet(space_, space_.families[probe.family], probe.size, probe.rate, found);
+  std::optional<sim::RunPlan> plan = prepare_candidate(
+      fleet_request(space_, space_.families[probe.family], probe.size, probe.rate, found), found);
   if (!plan) return;
+  const auto load = plan->make_load(plan->scenario.seed, found);
+  if (load == nullptr) return;
+  if (const std::optional<double> asked = other_rate_asked(load->stages(), probe.rate)) {
+    found.error(space_.demand_where, "demand.set",
+                "does not make the load this rate: its stages ask for " + number_text(*asked) +
+                    " requests/s, the plan for " + number_text(probe.rate),
+                "put {rate} where the reported stage has its rate");
+    return;
+  }
   if (probe.step_factor != 1) plan = sim::with_step_times(*plan, probe.step_factor);
   if (!space_.config.demand.cold_start) hold_demand(*plan, evaluation, found);
   evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
@@ -80,29 +90,26 @@ void FleetEvaluator::hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation
   const RateProbe probe = probe_rate(
       plan, {.rate = rate, .most_sends = kProbeSends, .answered_error = 0.05, .patient = true},
       experiment_, found);
+  if (!probe.why_not.empty() || found.has_errors()) return;
   // What is turned away has a goal of its own, and does not let a queue show.
-  const bool is_cut = probe.window.turned_away > 0.01;
-  if (!probe.why_not.empty() || found.has_errors() || probe.sustains == Sustains::kOpen || is_cut)
-    return;
-  evaluation.steady = {.sustains = probe.sustains == Sustains::kYes,
-                       .unanswered = std::max(0.0, 1 - probe.window.answered_per_s / rate)};
-  const double warm_up_s = std::max(probe.warm_up_s, probe.answer_s);
-  const double measured_s = std::max(
-      {space_.config.demand.duration.to_seconds(), kRequests / rate, kAnswers * probe.answer_s});
-  sim::hold_rate(plan, rate, warm_up_s + measured_s, Duration::from_seconds(warm_up_s));
+  const bool is_told = probe.sustains != Sustains::kOpen && probe.window.turned_away <= 0.01;
+  if (is_told)
+    evaluation.steady = {.sustains = probe.sustains == Sustains::kYes,
+                         .unanswered = std::max(0.0, 1 - probe.window.answered_per_s / rate)};
+  // The queue decides about one that falls behind, and longer runs of it only show longer waits.
+  const bool falls_behind = is_told && !evaluation.steady->sustains;
+  const double answer_s = falls_behind ? 0 : probe.answer_s;
+  const double asked_s = falls_behind ? 0 : space_.config.demand.duration.to_seconds();
+  const double warm_up_s = std::max(probe.warm_up_s, answer_s);
+  const double measured_s = std::max({asked_s, kRequests / rate, kAnswers * answer_s});
+  sim::hold_rate(plan, {rate, Duration::from_seconds(warm_up_s + measured_s),
+                        Duration::from_seconds(warm_up_s)});
 }
 
 FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_t seed,
                              Diagnostics& found) {
   const auto result = experiment_.run({.plan = plan, .seed = seed, .goals = space_.goodput}, found);
   if (!result) return {};
-  if (const std::optional<double> asked = other_rate_asked(*result, rate)) {
-    found.error(space_.demand_where, "demand.set",
-                "does not make the load this rate: its stages ask for " + number_text(*asked) +
-                    " requests/s, the plan for " + number_text(rate),
-                "put {rate} where the reported stage has its rate");
-    return {};
-  }
   const sim::StageResult& all = result->summary;
   return {.values = goal_values(space_.goals, *result, rate),
           .output_tokens_per_s = all.per_second(static_cast<double>(all.output_tokens_total)),
@@ -197,8 +204,13 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
 
 std::vector<FleetEvaluation> FleetEvaluator::at_planned_rate() const {
   std::vector<FleetEvaluation> out;
+  const auto is_in_space = [&](const FleetSize& size) {  // What spares is may be below it.
+    return std::ranges::equal(size, space_.config.pools, std::ranges::greater_equal{}, {},
+                              &PlanPool::min);
+  };
   for (const auto& [probe, evaluation] : evaluations_) {
-    if (probe.rate != space_.planned_rate() || probe.step_factor != 1) continue;
+    if (probe.rate != space_.planned_rate() || probe.step_factor != 1 || !is_in_space(probe.size))
+      continue;
     FleetEvaluation ended = evaluation;
     const auto open =
         std::ranges::find_if(ended.runs, [](const FleetRun& run) { return run.values.empty(); });

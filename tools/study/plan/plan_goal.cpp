@@ -90,11 +90,12 @@ double rate_error(const sim::RunResult& run, double rate) {
   return nearest;
 }
 
-std::optional<double> other_rate_asked(const sim::RunResult& run, double rate) {
+std::optional<double> other_rate_asked(std::span<const workloads::StageInfo> stages, double rate) {
   constexpr double kSame = 1e-3;  // Rates of the load's own arithmetic are rounded.
   std::optional<double> nearest;
-  for (const sim::StageResult* stage : reported_stages(run)) {
-    const double asked = stage->info.requested_rate;
+  for (const workloads::StageInfo& stage : stages) {
+    if (!stage.reported) continue;
+    const double asked = stage.requested_rate;
     if (!std::isfinite(asked) || asked <= 0 || std::abs(asked / rate - 1) <= kSame)
       return std::nullopt;
     if (!nearest || std::abs(asked - rate) < std::abs(*nearest - rate)) nearest = asked;

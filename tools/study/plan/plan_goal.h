@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,7 +50,7 @@ double rate_error(const sim::RunResult& run, double rate);
 
 /// The rate that the load asks for in place of `rate`: of all reported stages the nearest, when
 /// none asks for `rate`. Nothing when one does, or when some stage has no rate of its own.
-std::optional<double> other_rate_asked(const sim::RunResult& run, double rate);
+std::optional<double> other_rate_asked(std::span<const workloads::StageInfo> stages, double rate);
 
 /// The goals' numbers in one run under a load of `rate` requests/s. A number that the run does not
 /// have is infinitely far on the wrong side.

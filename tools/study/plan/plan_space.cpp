@@ -74,20 +74,6 @@ std::vector<Assignment> demand_assignments(const PlanSpace& space, double rate,
   return all;
 }
 
-ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
-                              const FleetSize& size, double rate, Diagnostics& diagnostics) {
-  ScenarioRequest request{.path = space.scenario_path, .assignments = space.base};
-  if (!family.variant.empty()) request.variants = {family.variant};
-  if (space.config.seed) request.seed = static_cast<std::uint64_t>(*space.config.seed);
-  std::vector<Assignment>& all = request.assignments;
-  all.insert(all.end(), family.assignments.begin(), family.assignments.end());
-  for (std::size_t i = 0; i < size.size(); ++i)
-    all.push_back(pool_assignment(space.config.pools[i].pool, "replicas", std::to_string(size[i]),
-                                  space.pool_where[i]));
-  for (Assignment& a : demand_assignments(space, rate, diagnostics)) all.push_back(std::move(a));
-  return request;
-}
-
 /// Fills a plan's space from its file.
 class SpaceReader {
  public:
@@ -540,10 +526,18 @@ PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics) {
   return space;
 }
 
-std::optional<sim::RunPlan> prepare_fleet(const PlanSpace& space, const PlanFamily& family,
-                                          const FleetSize& size, double rate,
-                                          Diagnostics& diagnostics) {
-  return prepare_candidate(fleet_request(space, family, size, rate, diagnostics), diagnostics);
+ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
+                              const FleetSize& size, double rate, Diagnostics& diagnostics) {
+  ScenarioRequest request{.path = space.scenario_path, .assignments = space.base};
+  if (!family.variant.empty()) request.variants = {family.variant};
+  if (space.config.seed) request.seed = static_cast<std::uint64_t>(*space.config.seed);
+  std::vector<Assignment>& all = request.assignments;
+  all.insert(all.end(), family.assignments.begin(), family.assignments.end());
+  for (std::size_t i = 0; i < size.size(); ++i)
+    all.push_back(pool_assignment(space.config.pools[i].pool, "replicas", std::to_string(size[i]),
+                                  space.pool_where[i]));
+  for (Assignment& a : demand_assignments(space, rate, diagnostics)) all.push_back(std::move(a));
+  return request;
 }
 
 }  // namespace routesim::tools

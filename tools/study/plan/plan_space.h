@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/plan/resolve.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/tree/config_merge.h"
 #include "tools/study/plan/plan_goal.h"
 
@@ -65,9 +66,8 @@ struct PlanRequest {
 /// in which every family is impossible. Usable only without errors.
 PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics);
 
-/// The fleet under a load of `rate` requests/s. Nothing with errors.
-std::optional<sim::RunPlan> prepare_fleet(const PlanSpace& space, const PlanFamily& family,
-                                          const FleetSize& size, double rate,
-                                          Diagnostics& diagnostics);
+/// The fleet under a load of `rate` requests/s.
+ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
+                              const FleetSize& size, double rate, Diagnostics& diagnostics);
 
 }  // namespace routesim::tools
