@@ -533,5 +533,122 @@ TEST_F(Plan, TwoPrefixAwareNodesReplaceFiveRandomOnes) {
   EXPECT_FALSE(random.contains("replicas"));
 }
 
+// What a plan writes is the fleet that it judged: the same servers, and the same runs. The readers
+// of manifests and of scenarios take the files back.
+class WrittenFleet : public Plan {
+ protected:
+  /// A result of `run`, without searches beside it.
+  nlohmann::json result_of(const std::string& file, const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"run",           file,          "-q", "--output", "json",
+                                          "--no-capacity", "--no-kv-band"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Result result = run(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? nlohmann::json::parse(result.out)["variants"][0] : nlohmann::json();
+  }
+
+  /// Plans, and compares the files with the answer: `sets` make its fleet of the base scenario.
+  /// Goal `g` is the p90 of TTFT, in `unit` s. Every policy is a variant of its name.
+  void expect_written(const std::string& plan, const std::string& base,
+                      std::vector<std::string> sets, std::size_t g = 0, double unit = 1e-3) {
+    const std::string folder = (folder_ / "fleet").string();
+    const Result planned = run({"plan", "-q", plan, "-o", "json", "--write", folder});
+    ASSERT_EQ(planned.code, 0) << planned.err;
+    const auto best = nlohmann::json::parse(planned.out)["plans"][0];
+    const std::string written = folder + "/scenario.yaml";
+    EXPECT_EQ(run({"check", written}).code, 0) << run({"check", written}).err;
+    EXPECT_EQ(run({"check", folder + "/servers.yaml"}).code, 0);
+    for (const auto& [pool, n] : best["replicas"].items())
+      sets.push_back("cluster.pools[" + pool + "].replicas=" + std::to_string(n.get<int>()));
+    const std::string policy = best["policy"];
+    std::vector<std::string> more = {"--variant",
+                                     policy == "prefix-aware" ? "prefix-aware-1p1d" : policy};
+    for (const std::string& set : sets) more.insert(more.end(), {"--set", set});
+    const auto asked = result_of(base, more);
+    const auto& values = best["goals"][g]["values"];
+    const std::string seed = std::to_string(asked["resolved"]["seed"].get<int>());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto found =
+          result_of(written, {"--seed", std::to_string(std::stoi(seed) + static_cast<int>(i))});
+      auto cluster = found["resolved"]["cluster"];
+      for (auto& pool : cluster["pools"]) {  // Hugging Face's names are the catalogue's, too.
+        const std::string model = pool["model"];
+        pool["model"] = model.substr(model.find('/') + 1);
+      }
+      EXPECT_EQ(cluster, asked["resolved"]["cluster"]);
+      for (const char* key : {"balancer", "decision_latency", "scrape_interval"})
+        EXPECT_EQ(found["resolved"]["routing"][key], asked["resolved"]["routing"][key]);
+      const char* const router = "routing.endpoint_picker";
+      EXPECT_EQ(found["resolved"].value("/files"_json_pointer / router, nlohmann::json()),
+                asked["resolved"].value("/files"_json_pointer / router, nlohmann::json()));
+      const auto& latency = found["summary"]["successes"]["latency"];
+      EXPECT_DOUBLE_EQ(latency["time_to_first_token"]["p90"].get<double>() / unit, values[i]);
+    }
+  }
+};
+
+TEST_F(WrittenFleet, RunsAsThePlanSays) {
+  expect_written(plan(), (folder_ / "base.yaml").string(),
+                 {"cluster.pools[a].accelerator=H200", "cluster.pools[a].tensor_parallel=1"});
+  const std::string servers = slurp((folder_ / "fleet/servers.yaml").string());
+  for (const char* text :
+       {"kind: Deployment", "nvidia.com/gpu.product: NVIDIA-H200", "Qwen/Qwen3-32B"})
+    EXPECT_NE(servers.find(text), std::string::npos) << servers;
+  EXPECT_FALSE(fs::exists(folder_ / "fleet/router.yaml"));
+}
+
+// A prefill and a decode pool of many flags, behind a router with a document.
+TEST_F(WrittenFleet, HasRolesFlagsAndTheRouter) {
+  const std::string scenarios = ROUTESIM_SOURCE_DIR "/scenarios/";
+  expect_written(scenarios + "plans/moreh-2-nodes-beat-5.yaml",
+                 scenarios + "moreh-deepseek-r1-mi300x.yaml", {}, 1, 1);
+  const std::string servers = slurp((folder_ / "fleet/servers.yaml").string());
+  for (const char* text :
+       {"vllm/vllm-openai-rocm:v0.12.0", "--data-parallel-size=8", "--enable-expert-parallel",
+        "--no-enable-chunked-prefill", "--num-gpu-blocks-override=17300", "llm-d.ai/role: prefill",
+        "amd.com/gpu: 8", "#   role: decode", "NixlConnector"})
+    EXPECT_NE(servers.find(text), std::string::npos) << text << "\n" << servers;
+  EXPECT_TRUE(fs::exists(folder_ / "fleet/router.yaml"));
+}
+
+// Host memory has flags; the size of the KV cache, as the log counts it, has none.
+TEST_F(WrittenFleet, SaysApartWhatNoFlagSays) {
+  write("base.yaml",
+        "name: base\n" + two_servers("requests: 100, rate: 20, groups: 24, prefix_len: 4096, "
+                                     "suffix_len: 256, output_len: 64"));
+  expect_written(write("plan.yaml",
+                       "name: small\nscenario: base.yaml\n"
+                       "set: ['cluster.pools[a].engine.kv_cache_tokens=24000']\n"
+                       "demand: {rate: 16, set: ['workload.groups.rate={rate}', "
+                       "'workload.groups.requests={requests}']}\n"
+                       "goals: [ttft_ms.p90 < 1000]\nknee_limit: 1\n"
+                       "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                       "host_memory: {gib: [40], per_gib_hour: 0.01}\n"
+                       "policies: [{variant: chance}]\npools: [{pool: a, min: 1, max: 12}]\n"),
+                 (folder_ / "base.yaml").string(),
+                 {"cluster.pools[a].engine.kv_cache_tokens=24000",
+                  "cluster.pools[a].engine.kv_tiers.cpu_gib=40"});
+  const std::string servers = slurp((folder_ / "fleet/servers.yaml").string());
+  for (const char* text :
+       {"--kv-offloading-size=40", "only scenario.yaml says", "#     kv_cache_tokens: 24000"})
+    EXPECT_NE(servers.find(text), std::string::npos) << text << "\n" << servers;
+}
+
+// Nothing appears where nothing was found, or where a file of the plan would be replaced.
+TEST_F(WrittenFleet, ReplacesNoInputAndWritesNoMiss) {
+  const std::string folder = (folder_ / "none").string();
+  const Result missed = run({"plan", "-q", plan("[ttft_ms.p90 < 1]"), "--write", folder});
+  EXPECT_EQ(missed.code, 1);
+  EXPECT_NE(missed.err.find("is not written: no fleet meets the goals"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder));
+  fs::rename(folder_ / "base.yaml", folder_ / "scenario.yaml");
+  std::string text = slurp((folder_ / "plan.yaml").string());
+  const Result input = run(
+      {"plan", "-q", write("plan.yaml", text.replace(text.find("base.yaml"), 9, "scenario.yaml")),
+       "--write", folder_.string()});
+  EXPECT_EQ(input.code, 2);
+  EXPECT_NE(input.err.find("would replace the input"), std::string::npos) << input.err;
+}
+
 }  // namespace
 }  // namespace routesim::tools::testing

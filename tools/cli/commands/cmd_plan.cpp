@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
@@ -10,6 +12,7 @@
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/render/page/html_page.h"
 #include "tools/results/output_file.h"
+#include "tools/study/plan/plan_fleet.h"
 #include "tools/study/plan/plan_record.h"
 
 namespace routesim::tools {
@@ -21,6 +24,7 @@ struct PlanSettings {
   std::size_t jobs = 1;
   std::vector<Output> outputs;
   std::string watch = {};
+  std::string write = {};  ///< A folder for the files of the fleet; empty = none.
   ProgressMode progress = ProgressMode::kAuto;
 };
 
@@ -31,6 +35,7 @@ PlanSettings read_plan_settings(Options& options) {
           .jobs = options.jobs(),
           .outputs = options.outputs(),
           .watch = options.get("watch"),
+          .write = options.get("write"),
           .progress = progress_mode(options)};
 }
 
@@ -58,6 +63,19 @@ std::vector<std::string> input_files(const PlanSpace& space) {
   return inputs;
 }
 
+/// Whether everything can be written, and is no file that the plan reads.
+bool check_writes(const PlanSpace& space, const PlanSettings& settings, Console& console) {
+  std::vector<std::string> paths;
+  for (const Output& output : settings.outputs) paths.push_back(output.path);
+  std::error_code missing;
+  if (std::filesystem::is_directory(settings.write, missing))
+    for (const std::string_view name : kFleetFiles)
+      paths.push_back((std::filesystem::path(settings.write) / name).string());
+  return check_outputs(paths, input_files(space), console) &&
+         (settings.write.empty() ||
+          finish_file(settings.write, why_no_folder(settings.write), console));
+}
+
 /// Writes the plan, and after an interrupt what it has of it.
 bool write_plan(const PlanSpace& space, const PlanResult& result, const PlanSettings& settings,
                 Console& console) {
@@ -73,6 +91,22 @@ bool write_plan(const PlanSpace& space, const PlanResult& result, const PlanSett
   return write_outputs(outputs, render, console, !result.is_complete());
 }
 
+/// Writes the plan and the files of its fleet. False, with messages, when something could not be.
+bool write_all(const PlanSpace& space, const PlanResult& result, const PlanSettings& settings,
+               Console& console) {
+  const bool has_fleet = !settings.write.empty() && !result.plans.empty();
+  std::vector<FolderFile> files;
+  Diagnostics found;
+  if (has_fleet) files = fleet_files(space, result.plans.front(), settings.write, found);
+  if (found.has_errors()) console.complain(found);
+  if (found.has_errors() || !write_plan(space, result, settings, console)) return false;
+  if (has_fleet) return finish_file(settings.write, write_folder(settings.write, files), console);
+  if (!settings.write.empty())
+    console.complain("routesim: " + printable(settings.write, 200) +
+                     " is not written: no fleet meets the goals\n");
+  return true;
+}
+
 ExitCode run_plan(Options& options, Console& console) {
   const PlanSettings settings = read_plan_settings(options);
   if (!options.ok()) return refuse(options, console);
@@ -80,8 +114,7 @@ ExitCode run_plan(Options& options, Console& console) {
   const PlanSpace space = load_plan(settings.request, diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !options.has("quiet")) console.complain(diagnostics);
-  if (!valid || !check_outputs(settings.outputs, input_files(space), console))
-    return ExitCode::kInvalid;
+  if (!valid || !check_writes(space, settings, console)) return ExitCode::kInvalid;
 
   PlanResult result;
   const StudyRun how{.jobs = settings.jobs,
@@ -105,7 +138,7 @@ ExitCode run_plan(Options& options, Console& console) {
     const bool partial = *code == ExitCode::kInterrupted && !result.evaluated.empty();
     return partial && !write_plan(space, result, settings, console) ? ExitCode::kInvalid : *code;
   }
-  if (!write_plan(space, result, settings, console)) return ExitCode::kInvalid;
+  if (!write_all(space, result, settings, console)) return ExitCode::kInvalid;
   return result.plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
 }
 
@@ -121,6 +154,9 @@ Command plan_command() {
                                "output or PATH.",
                        .repeatable = true,
                        .choices = {"table", "json", "markdown", "html"}},
+                      {"write", "DIR",
+                       "Write the cheapest fleet there: scenario.yaml for `routesim run`, "
+                       "servers.yaml for Kubernetes, router.yaml where the router has a document."},
                       jobs_option("the answer"),
                       set_option("Override a value in every fleet, as in `run`."),
                       allow_library_option(),
@@ -130,8 +166,8 @@ Command plan_command() {
                       quiet_option()},
           .examples = {{"routesim plan plan.yaml",
                         "The cheapest fleet that meets every goal, and what binds it."},
-                       {"routesim plan plan.yaml -o json=plan.json",
-                        "The same as a file for `routesim report`."}},
+                       {"routesim plan plan.yaml -o json=plan.json --write fleet",
+                        "The same as a file for `routesim report`; the fleet as files to deploy."}},
           .run = &run_plan};
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "sim/rules/engine_config.h"
 #include "tools/ingest/servers/kv_tier_files.h"
 #include "tools/ingest/tree/shell_words.h"
 
@@ -50,6 +51,9 @@ inline constexpr std::string_view kVllmEngine = "vLLM";
 /// The engine whose program a text names, else the one that an image starts, if it is another than
 /// vLLM: `vLLM`, another one, or none (empty).
 std::string_view engine_in(const std::string& text, const std::string& image = {});
+
+/// vLLM's own image of a release that the preset stands for, for GPUs of NVIDIA or of AMD.
+std::string image_of(sim::EnginePreset preset, bool is_amd);
 
 /// `starts ENGINE, which is not simulated`.
 std::string not_simulated(std::string_view engine);

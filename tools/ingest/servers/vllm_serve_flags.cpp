@@ -357,4 +357,22 @@ void note_variables(const ShellVariables& variables, bool with_lmcache, const st
   }
 }
 
+std::string flag_text(const FlagRule& rule, const std::string& value) {
+  const std::string name(rule.name);
+  const bool is_on = (value == "true") == (rule.use == FlagUse::kSwitch);
+  switch (rule.use) {
+    case FlagUse::kSwitch:
+    case FlagUse::kOffSwitch:
+      return (is_on ? "--" : "--no-") + name;
+    case FlagUse::kCopied:
+    case FlagUse::kCount:
+    case FlagUse::kKvCacheDtype:
+      return "--" + name + " " + value;
+    case FlagUse::kAdapters:
+      return rule.takes == FlagTakes::kValue ? "--" + name + " " + value : "";
+    default:
+      return {};
+  }
+}
+
 }  // namespace routesim::tools

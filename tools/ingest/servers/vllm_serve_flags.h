@@ -78,4 +78,7 @@ const FlagRule* find_flag(std::string_view written, bool& negated);
 /// The same for a key of a file, which has no short forms.
 const FlagRule* find_flag_key(std::string_view key, bool& negated);
 
+/// `--max-num-seqs 256`: the flag as it gives its key this value, where it does so alone; else "".
+std::string flag_text(const FlagRule& rule, const std::string& value);
+
 }  // namespace routesim::tools

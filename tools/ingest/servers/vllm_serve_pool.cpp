@@ -486,6 +486,12 @@ class Filler {
 
 }  // namespace
 
+std::string image_of(sim::EnginePreset preset, bool is_amd) {
+  const auto* const row = std::ranges::find(kVllm, enum_name(preset), &Releases::preset);
+  return std::string("vllm/vllm-openai") + (is_amd ? "-rocm" : "") + ":v0." +
+         std::to_string(row->last == kNewest ? row->first : row->last) + ".0";
+}
+
 Ptr fill_pool(const Ptr& pool, const ServerStart& start, const SourceLocation& written_at,
               const std::string& key_path, Diagnostics& diagnostics) {
   if (!start.unread.empty()) {

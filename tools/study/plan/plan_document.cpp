@@ -117,15 +117,25 @@ Cell goal_cell(const Goal& goal, const std::string& path) {
 
 // ------------------------------------------------------------------------------ verdict
 
+/// The replicas that the plan was asked to do without: ` with 1 replica to spare`.
+std::string spares_text(const Choice& plan) {
+  if (plan.needed.items.empty() || plan.replicas.items.empty()) return "";
+  const auto spares = plan.replicas.items.front().second - plan.needed.items.front().second;
+  return spares == 0 ? ""
+                     : " with " + counted(static_cast<std::size_t>(spares), "replica") +
+                           (plan.needed.items.size() > 1 ? " of each pool" : "") + " to spare";
+}
+
 std::string headline(const PlanRecord& r) {
   if (r.plans.empty() && r.partial)
     return r.evaluated.empty() ? "No fleet was tried yet."
                                : "No fleet that was tried so far meets the goals.";
   if (r.plans.empty()) return "No fleet in this space meets the goals.";
   const Choice& best = r.plans.front();
-  std::string text = std::string(r.partial ? "The cheapest fleet so far that meets the goals is "
-                                           : "The cheapest fleet that meets the goals is ") +
-                     name_of(best) + ", " + dollars(best.price_per_hour) + " an hour";
+  std::string text = std::string(r.partial ? "The cheapest fleet so far that meets the goals"
+                                           : "The cheapest fleet that meets the goals") +
+                     spares_text(best) + " is " + name_of(best) + ", " +
+                     dollars(best.price_per_hour) + " an hour";
   if (best.price_per_million_output_tokens)
     text += " and " + dollars(*best.price_per_million_output_tokens) + " per million output tokens";
   return text + ".";
@@ -146,12 +156,13 @@ std::string nearest_miss(const PlanRecord& r) {
       nearest = &e;
   if (nearest == nullptr || (!r.plans.empty() && std::isinf(shortfall(*nearest)))) return {};
   return fmt::format(
-      "{}: {} of {}{}, with {} {} (goal {}).",
+      "{}: {} of {}{}, with {} {} (goal {}{}).",
       r.plans.empty() ? "Nearest" : "Nearest of what costs less", fleet_text(nearest->replicas),
       family_text(*nearest),
       nearest->price_per_hour ? " at " + dollars(*nearest->price_per_hour) + "/h" : "",
       nearest->worst->name, nearest->worst->mean ? plan_number(*nearest->worst->mean) : "-",
-      nearest->worst->goal);
+      nearest->worst->goal,
+      nearest->verdict == GoalVerdict::kOpen ? ", which the interval does not decide" : "");
 }
 
 /// What the fleet costs for longer, and what of it may be gone.
@@ -179,15 +190,19 @@ std::string errors_sentence(const Choice& best) {
 
 std::string demand_sentence(const PlanRecord& r) {
   std::vector<std::string> goals;
+  std::string failures;  // They are counted: no confidence is about them.
   for (const std::string& goal : r.goals)
-    if (!goal.starts_with("queue_growth") && !goal.starts_with("sent_rate_error"))
+    if (!is_built_in(goal.substr(0, goal.find(' '))))
       goals.push_back(goal);
+    else if (goal.starts_with("failure_rate"))
+      failures = "; and " + goal;
   std::string text = "Planned for " + human(r.planned_rate.value_or(0), Unit::kRequestsPerSecond);
   if (r.rate_today && r.growth.value_or(0) > 0)
     text += " (" + human(*r.rate_today, Unit::kRequestsPerSecond) + " today, " +
             human(100 * *r.growth, Unit::kPercent) + " growth)";
-  return text + fmt::format(". Goals, each with {} % confidence: {}.",
-                            number_text(100 * r.confidence.value_or(0)), fmt::join(goals, ", "));
+  return text + fmt::format(". Goals, each with {} % confidence: {}{}.",
+                            number_text(100 * r.confidence.value_or(0)), fmt::join(goals, ", "),
+                            failures);
 }
 
 StudyVerdict verdict(const PlanRecord& r) {
@@ -302,12 +317,14 @@ std::string binding_sentence(const Choice& plan) {
   std::string text =
       fmt::format("{} {}: at {} req/s {} ", what, what.ends_with("blocks") ? "bind" : "binds",
                   plan_number(*plan.knee_fails_at), b.goal);
-  text += missed_by > 1
+  const bool is_missed = missed_by > 1;
+  text += is_missed
               ? "misses by a factor of " + plan_number(missed_by)
               : "is at " + plan_number(missed_by) + " of its bound, too near for the confidence";
-  if (with_double < missed_by) {
-    text += ", with twice as much by " + plan_number(with_double);
-    if (with_double <= 1) text += ", which meets it";
+  if (!b.resource.empty() && b.resource != "hot prefix") {
+    text += (is_missed ? ", with twice as much by " : ", with twice as much at ") +
+            plan_number(with_double);
+    if (is_missed && with_double <= 1) text += ", which meets it";
   }
   return text + ".";
 }

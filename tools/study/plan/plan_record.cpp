@@ -345,7 +345,8 @@ std::string band_text(const PlanRecord::Choice& plan) {
 }
 
 /// Which other plans may be cheaper than the first when both err within their bands.
-std::string flip_text(const std::vector<PlanRecord::Choice>& plans) {
+std::string flip_text(const PlanRecord& r) {
+  const std::vector<PlanRecord::Choice>& plans = r.plans;
   const std::optional<PlanRecord::Fleet>& longest = plans.front().step_time_band->longer;
   const double most = longest ? longest->price_per_hour : std::numeric_limits<double>::infinity();
   std::vector<std::string> rivals;
@@ -359,7 +360,8 @@ std::string flip_text(const std::vector<PlanRecord::Choice>& plans) {
     return fmt::format(
         "Errors of that size can flip the answer: within its own band it may also be {}.",
         fmt::join(rivals, ", "));
-  if (plans.size() == 1) return "No other fleet met the goals.";
+  if (r.families.size() == 1) return "No other hardware or policy was tried.";
+  if (plans.size() == 1) return "No other hardware or policy met the goals.";
   return longest ? "No other plan gets cheaper than that within its own band."
                  : "No other plan holds within its own band.";
 }
@@ -432,7 +434,7 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
   r.rests_on = trust_clause(best.step_times);
   if (result.steps < 3) return r;
   r.robustness = too_short_text(result.plans.front().evaluation) + band_text(best) + " " +
-                 flip_text(r.plans) + " " + capacity_text(*best.kv_capacity);
+                 flip_text(r) + " " + capacity_text(*best.kv_capacity);
   return r;
 }
 

@@ -41,17 +41,13 @@ std::vector<Assignment> deployed(const TuneReport& report) {
 
 /// `--max-num-seqs 256` for `cluster.pools[vllm].engine.max_num_seqs=256`; a comment for a key that
 /// is no flag.
-std::string flag_text(const Assignment& a) {
+std::string flag_of(const Assignment& a) {
   if (a.steps[3].key == "replicas") return "# " + value_text(a) + " replicas";
   std::string key;
   for (std::size_t i = 3; i < a.steps.size(); ++i) key += (i > 3 ? "." : "") + a.steps[i].key;
-  for (const FlagRule& rule : all_flags()) {
-    if (rule.key != key) continue;
-    const std::string name = std::string(rule.name);
-    if (rule.use == FlagUse::kCopied || rule.use == FlagUse::kCount)
-      return "--" + name + " " + value_text(a);
-    if (rule.use == FlagUse::kSwitch) return (value_text(a) == "true" ? "--" : "--no-") + name;
-  }
+  for (const FlagRule& rule : all_flags())
+    if (rule.key == key)
+      if (std::string flag = flag_text(rule, value_text(a)); !flag.empty()) return flag;
   return "# no flag: " + a.path + "=" + value_text(a);
 }
 
@@ -81,7 +77,7 @@ std::string deployed_flags(const TuneReport& report) {
   std::map<std::string, Lines> pools;
   for (const Assignment& a : deployed(report)) {
     if (a.steps.size() < 4 || a.steps[0].key != "cluster" || a.steps[1].key != "pools") continue;
-    const std::string flag = flag_text(a);
+    const std::string flag = flag_of(a);
     Lines& lines = pools[a.steps[2].key];
     if (flag.front() == '#')
       lines.comments += flag + "\n";

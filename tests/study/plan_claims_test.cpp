@@ -1,0 +1,474 @@
+// What a plan says, over random results: every claim is recomputed from the numbers of its record
+// by rules written a second time here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "tools/results/text_table.h"
+#include "tools/study/plan/plan_record.h"
+
+namespace routesim::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kSeed = 20261129;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// A plan without a scenario, and a search's result whose numbers are random and agree.
+struct PlanCase {
+  PlanSpace space;
+  PlanResult result;
+};
+
+class RandomPlan {
+ public:
+  explicit RandomPlan(std::uint64_t n) : random_(kSeed, Stream::kTest, n) {}
+
+  PlanCase make() {
+    make_space();
+    c_.result.steps = one_of(4) == 0 ? one_of(kPlanSteps.size()) : kPlanSteps.size();
+    for (std::size_t f = 0; f < c_.space.families.size(); ++f) add_family(f);
+    std::ranges::stable_sort(c_.result.plans, {}, &FoundPlan::price_per_hour);
+    if (c_.result.plans.size() > kMostPlans) c_.result.plans.resize(kMostPlans);
+    c_.result.runs = 100;
+    return std::move(c_);
+  }
+
+ private:
+  std::uint64_t one_of(std::uint64_t n) { return random_.below(n); }
+  bool maybe() { return one_of(2) == 0; }
+
+  void make_space() {
+    PlanConfig& config = c_.space.config;
+    config.name = "p";
+    config.scenario = "s.yaml";
+    config.goals = {"ttft_ms.p99 < 500", "output_tokens_per_s > 100"};
+    if (maybe()) config.goodput = PlanGoodput{.share = 0.9, .bounds = {"ttft:500ms"}};
+    config.demand.rate = 10;
+    config.demand.growth = maybe() ? 0 : 0.25;
+    config.confidence = maybe() ? 0.95 : 0.9;
+    config.spares = static_cast<std::int64_t>(one_of(3));
+    config.pools = {{.pool = "a", .min = 1, .max = 20}};
+    if (maybe()) config.pools.push_back({.pool = "b", .min = 1, .max = 20});
+    Diagnostics none;
+    c_.space.goals = read_goals(config, {}, none);
+    const std::uint64_t families = 1 + one_of(6);
+    for (std::uint64_t f = 0; f < families; ++f) {
+      PlanFamily& family = c_.space.families.emplace_back();
+      family.hardware = "h" + std::to_string(f);
+      family.policy = maybe() ? "p" : "";
+      family.trust = models::Trust(one_of(3));
+      if (families > 1 && one_of(8) == 0) family.impossible = "too large";
+      for (std::size_t pool = 0; pool < config.pools.size(); ++pool) {
+        family.replica_price.push_back(0.5 * static_cast<double>(1 + one_of(12)));
+        family.replica_gpus.push_back(1);
+      }
+    }
+  }
+
+  FleetRun run(double quality) {
+    FleetRun r;
+    for (const PlanGoal& goal : c_.space.goals) {
+      const double noise = std::exp(0.05 * random_.normal());
+      double value = goal.upper ? goal.bound / quality * noise : goal.bound * quality * noise;
+      if (goal.kind == PlanGoal::Kind::kFailures) value = quality < 0.5 && maybe() ? 0.01 : 0;
+      if (goal.kind == PlanGoal::Kind::kGrowth) value = quality < 0.7 ? 0.1 : 0;
+      if (goal.kind == PlanGoal::Kind::kRate) value = 0;
+      if (goal.kind == PlanGoal::Kind::kGoodput) value = std::min(1.0, value);
+      r.values.push_back(quality < 0.2 && one_of(4) == 0 ? (goal.upper ? kInfinity : -kInfinity)
+                                                         : value);
+    }
+    r.output_tokens_per_s = one_of(10) == 0 ? 0 : 1000 * random_.uniform_open();
+    r.mean_latency_s = 1 + 40 * random_.uniform();
+    r.send_s = 20 + 100 * random_.uniform();
+    return r;
+  }
+
+  FleetEvaluation evaluated(std::size_t family, const FleetSize& size, double quality) {
+    FleetEvaluation e{.probe = {.family = family, .size = size, .rate = 10}};
+    const std::uint64_t runs = 2 + one_of(3);
+    for (std::uint64_t i = 0; i < runs; ++i) e.runs.push_back(run(quality));
+    if (maybe()) e.steady = SteadyProbe{.sustains = quality > 0.8, .unanswered = 0.3};
+    judge_goals(c_.space, e);
+    return e;
+  }
+
+  FleetSize more(FleetSize size, std::int64_t by) {
+    for (std::int64_t& n : size) n += by;
+    return size;
+  }
+
+  /// The sizes of a family in the order of their price until one holds, and one that is larger.
+  void add_family(std::size_t f) {
+    const PlanFamily& family = c_.space.families[f];
+    FamilyOutcome& outcome = c_.result.families.emplace_back();
+    outcome.sizes = 20;
+    if (!family.impossible.empty()) return;
+    const std::int64_t spares = c_.space.config.spares;
+    const double needed = 1 + 8 * random_.uniform();
+    const std::int64_t most = 1 + static_cast<std::int64_t>(one_of(9));
+    for (std::int64_t n = 1; n <= most && !outcome.size; ++n) {
+      const FleetSize size(c_.space.config.pools.size(), n);
+      ++outcome.sizes_tried;
+      FleetEvaluation e = evaluated(f, size, static_cast<double>(n) / needed);
+      const bool holds = e.holds();
+      if (!holds && (!outcome.near_miss || e.shortfall() < outcome.near_miss->shortfall()))
+        outcome.near_miss = e;
+      c_.result.evaluated.push_back(std::move(e));
+      if (!holds) continue;
+      FleetEvaluation bought =
+          spares == 0 ? c_.result.evaluated.back() : evaluated(f, more(size, spares), 2);
+      if (!bought.holds()) continue;
+      if (spares > 0) c_.result.evaluated.push_back(bought);
+      outcome.size = size;
+      outcome.near_miss.reset();
+      add_plan(f, size, std::move(bought));
+    }
+  }
+
+  void add_plan(std::size_t f, const FleetSize& needed, FleetEvaluation bought) {
+    const PlanFamily& family = c_.space.families[f];
+    FoundPlan plan{.family = f, .size = bought.probe.size, .needed = needed};
+    plan.price_per_hour = family.price(plan.size);
+    const double tokens = 3600 * bought.mean_of(&FleetRun::output_tokens_per_s);
+    if (tokens > 0) plan.price_per_million_tokens = plan.price_per_hour / tokens * 1e6;
+    plan.evaluation = std::move(bought);
+    plan.trust = family.trust;
+    plan.knee = 10 + static_cast<double>(one_of(9));
+    if (one_of(5) > 0) plan.knee_fails = 1.03 * plan.knee;
+    plan.spares_today = static_cast<std::int64_t>(one_of(4));
+    const char* const kResources[] = {"", "KV blocks", "hot prefix", "hot prefix, transfer"};
+    plan.binding = {
+        .what = kResources[one_of(4)], .goal = "ttft_ms.p99", .missed_by = 0.9 + random_.uniform()};
+    plan.binding.with_double = plan.binding.missed_by * (0.4 + 0.6 * random_.uniform());
+    plan.band.fraction = 0.03 + 0.2 * random_.uniform();
+    if (maybe()) plan.band.longer = more(plan.size, static_cast<std::int64_t>(one_of(3)));
+    if (one_of(3) > 0) {
+      plan.band.shorter = plan.size;
+      for (std::int64_t& n : *plan.band.shorter)
+        n = std::max<std::int64_t>(1, n - static_cast<std::int64_t>(one_of(3)));
+    }
+    plan.holds_with_fewer_blocks = maybe();
+    plan.holds_with_more_blocks = maybe();
+    c_.result.plans.push_back(std::move(plan));
+  }
+
+  RandomStream random_;
+  PlanCase c_;
+};
+
+std::string fixed(double v, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, v);
+  return text;
+}
+
+/// `$131,400`.
+std::string sum_words(double v) {
+  std::string digits = fixed(v, 0), out;
+  for (std::size_t i = 0; i < digits.size(); ++i)
+    out += (i > 0 && (digits.size() - i) % 3 == 0 ? "," : "") + digits.substr(i, 1);
+  return "$" + out;
+}
+
+/// `1 a + 2 b`. The pools are called so that the order of JSON is theirs.
+std::string fleet_words(const Json& replicas) {
+  std::string out;
+  for (const auto& [pool, n] : replicas.items())
+    out += (out.empty() ? "" : " + ") + std::to_string(n.get<int>()) + " " + pool;
+  return out;
+}
+
+std::string of_words(const Json& r) {
+  const std::string policy = r["policy"];
+  return r["hardware"].get<std::string>() + (policy.empty() ? "" : ", " + policy);
+}
+
+std::string priced_words(const Json& fleet) {
+  return fleet_words(fleet["replicas"]) + " at $" + fixed(fleet["price_per_hour"], 2) + "/h";
+}
+
+struct Said {
+  std::string headline, all;
+  bool has(const std::string& text) const { return all.find(text) != std::string::npos; }
+};
+
+Said said_by(const PlanRecord& record) {
+  const StudyDocument document = plan_document(record);
+  Said said{.headline = document.verdict.headline, .all = document.verdict.headline + "\n"};
+  for (const Sentence& sentence : document.verdict.points) {
+    for (const auto& part : sentence) said.all += part.text;
+    said.all += "\n";
+  }
+  for (const auto& block : document.blocks)
+    if (const auto* text = std::get_if<Paragraph>(&block.content)) said.all += text->text + "\n";
+  said.headline = plain_spaces(said.headline);
+  said.all = plain_spaces(said.all);
+  return said;
+}
+
+/// The headline, the costs and what may be gone.
+void expect_true_answer(const PlanCase& c, const Json& r, const Said& said) {
+  if (r["plans"].empty()) {
+    EXPECT_FALSE(r["met"]);
+    EXPECT_EQ(said.headline.rfind("No fleet", 0), 0U) << said.headline;
+    for (const Json& e : r["evaluated"])
+      if (e["verdict"] == "meets" && c.space.config.spares == 0) ADD_FAILURE() << e;
+    return;
+  }
+  const Json& best = r["plans"][0];
+  const std::int64_t spares = c.space.config.spares;
+  std::string kind = "The cheapest fleet" + std::string(r.contains("partial") ? " so far" : "") +
+                     " that meets the goals";
+  if (spares > 0)
+    kind += " with " + std::to_string(spares) + (spares == 1 ? " replica" : " replicas") +
+            (best["replicas"].size() > 1 ? " of each pool" : "") + " to spare";
+  const double price = best["price_per_hour"];
+  std::string answer = kind + " is " + fleet_words(best["replicas"]) + " of " + of_words(best) +
+                       ", $" + fixed(price, 2) + " an hour";
+  const double tokens = best["output_tokens_per_s"];
+  if (tokens > 0)
+    answer += " and $" + fixed(price / (3600 * tokens) * 1e6, 2) + " per million output tokens";
+  EXPECT_EQ(said.headline, answer + ".");
+  // Nothing that was tried and holds is cheaper, unless its spares were not enough.
+  for (const Json& plan : r["plans"]) EXPECT_GE(plan["price_per_hour"], price);
+  for (const Json& e : r["evaluated"])
+    if (spares == 0 && e["verdict"] == "meets") EXPECT_GE(e["price_per_hour"], price) << e;
+  EXPECT_TRUE(said.has("It costs " + sum_words(price * 730) + " a month and " +
+                       sum_words(price * 8760) + " a year."))
+      << said.all;
+  if (!best.contains("spare_replicas_today")) {
+    EXPECT_FALSE(said.has("At today's rate"));
+    return;
+  }
+  const int gone = best["spare_replicas_today"];
+  const std::string holds =
+      gone == 0 ? "it needs every replica."
+                : "it holds without any " +
+                      (gone == 1 ? "one replica" : std::to_string(gone) + " replicas") +
+                      (best["replicas"].size() > 1 ? " of one pool." : ".");
+  EXPECT_TRUE(said.has("At today's rate " + holds)) << said.all;
+}
+
+/// Four digits, as the plan writes numbers.
+std::string digits_of(double v) {
+  const double size = std::abs(v);
+  return fixed(v, size >= 1000 || size == 0 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3);
+}
+
+/// Of all misses (that cost less, where there is an answer) the one with the least shortfall.
+void expect_true_miss(const Json& r, const Said& said) {
+  const bool met = !r["plans"].empty();
+  const Json* nearest = nullptr;
+  const auto shortfall = [](const Json& e) {
+    const Json& v = e["worst"]["shortfall"];
+    return v.is_null() ? kInfinity : v.get<double>();
+  };
+  for (const Json& e : r["evaluated"]) {
+    EXPECT_EQ(e.contains("worst"), e["verdict"] != "meets");
+    if (e["verdict"] == "meets" || (met && e["price_per_hour"] >= r["plans"][0]["price_per_hour"]))
+      continue;
+    if (nearest == nullptr || shortfall(e) < shortfall(*nearest)) nearest = &e;
+  }
+  const std::string begin = met ? "Nearest of what costs less: " : "Nearest: ";
+  const bool says = nearest != nullptr && !(met && std::isinf(shortfall(*nearest)));
+  ASSERT_EQ(said.has(begin), says) << said.all;
+  if (!says) return;
+  const Json& worst = (*nearest)["worst"];
+  const Json& mean = worst["mean"];
+  EXPECT_TRUE(said.has(
+      begin + fleet_words((*nearest)["replicas"]) + " of " + of_words(*nearest) + " at $" +
+      fixed((*nearest)["price_per_hour"], 2) + "/h, with " + worst["name"].get<std::string>() +
+      " " + (mean.is_null() ? "-" : digits_of(mean)) + " (goal " +
+      worst["goal"].get<std::string>() +
+      ((*nearest)["verdict"] == "open" ? ", which the interval does not decide" : "") + ")."))
+      << said.all;
+  // What is named as a miss does miss, beyond what the interval allows.
+  if ((*nearest)["verdict"] == "misses" && !mean.is_null() && shortfall(*nearest) > 0)
+    EXPECT_GT(shortfall(*nearest), 1) << *nearest;
+}
+
+/// The share that each goal of the answer has to spare.
+void expect_true_margins(const Json& r, const Said& said) {
+  if (r["plans"].empty()) return;
+  for (const Json& goal : r["plans"][0]["goals"]) {
+    const std::string name = goal["name"];
+    if (name == "queue_growth" || name == "sent_rate_error" || name == "failure_rate") continue;
+    const double mean = goal["mean"], bound = goal["bound"];
+    const bool upper = goal["goal"].get<std::string>().find('<') != std::string::npos;
+    EXPECT_EQ(goal["verdict"], "meets");
+    const double spare = 100 * (upper ? 1 - mean / bound : mean / bound - 1);
+    const std::regex pattern(std::string(upper ? " of at most " : " of at least ") +
+                             "[^\n:]*: ([0-9.]+)[^\n]%(?: to spare)\n");
+    bool found = false;
+    for (std::sregex_iterator m(said.all.begin(), said.all.end(), pattern), end; m != end; ++m)
+      found = found || std::abs(std::stod((*m)[1]) - spare) <= 0.006 * std::max(10.0, spare);
+    EXPECT_TRUE(found) << name << " has " << spare << " to spare\n" << said.all;
+  }
+}
+
+/// What errors of step times and of the KV capacity change.
+void expect_true_robustness(const Json& r, const Said& said) {
+  if (!r.contains("robustness")) return;
+  const Json& best = r["plans"][0];
+  const Json& band = best["step_time_band"];
+  const std::string percent = fixed(100 * band["fraction"].get<double>(), 0) + " %";
+  const auto end = [](const Json& fleet, const std::string& verb) {
+    return fleet.is_null() ? "no size of this space would do" : verb + priced_words(fleet);
+  };
+  const auto same = [&](const Json& fleet) {
+    return !fleet.is_null() && fleet["replicas"] == best["replicas"];
+  };
+  if (same(band["longer"]) && same(band["shorter"]))
+    EXPECT_TRUE(said.has("It takes as many with steps " + percent + " longer or shorter."));
+  else
+    EXPECT_TRUE(said.has("Were its steps " + percent + " longer, " +
+                         end(band["longer"], "it would take ") + "; " + percent + " shorter, " +
+                         end(band["shorter"], "") + "."))
+        << said.all;
+  const double most =
+      band["longer"].is_null() ? kInfinity : band["longer"]["price_per_hour"].get<double>();
+  bool flips = false;
+  for (std::size_t i = 1; i < r["plans"].size(); ++i) {
+    const Json& shorter = r["plans"][i]["step_time_band"]["shorter"];
+    const bool rival = !shorter.is_null() && shorter["price_per_hour"] < most;
+    flips = flips || rival;
+    const std::string named =
+        priced_words(rival ? shorter : best) + " of " + of_words(r["plans"][i]);
+    if (rival) EXPECT_TRUE(said.has(named)) << named << "\n" << said.all;
+  }
+  EXPECT_EQ(said.has("can flip the answer"), flips) << said.all;
+  EXPECT_EQ(said.has("No other plan gets cheaper"),
+            !flips && r["plans"].size() > 1 && !band["longer"].is_null());
+  EXPECT_EQ(said.has("No other plan holds"),
+            !flips && r["plans"].size() > 1 && band["longer"].is_null());
+  EXPECT_EQ(said.has("No other hardware or policy met the goals"),
+            r["plans"].size() == 1 && r["families"].size() > 1);
+  EXPECT_EQ(said.has("No other hardware or policy was tried"), r["families"].size() == 1);
+  const bool fewer = best["kv_capacity"]["holds_with_fewer"],
+             more = best["kv_capacity"]["holds_with_more"];
+  EXPECT_EQ(said.has("It holds with 3 % fewer and with 3 % more KV blocks"), fewer && more);
+  EXPECT_EQ(said.has("does not hold with 3 % fewer KV"), !fewer && more);
+  EXPECT_EQ(said.has("does not hold with 3 % more KV"), fewer && !more);
+  EXPECT_EQ(said.has("does not hold with 3 % fewer or more KV"), !fewer && !more);
+}
+
+/// A run that sends for less than three answers is said to be too short.
+void expect_true_length(const PlanCase& c, const Json& r, const Said& said) {
+  if (!r.contains("robustness")) return;
+  const FleetEvaluation& best = c.result.plans.front().evaluation;
+  double sent = 0, answer = 0;
+  for (const FleetRun& run : best.runs) {
+    sent += run.send_s / static_cast<double>(best.runs.size());
+    answer += run.mean_latency_s / static_cast<double>(best.runs.size());
+  }
+  EXPECT_EQ(said.has("Too short to tell: a run sends for " + digits_of(sent) +
+                     " s and an answer takes " + digits_of(answer) + " s"),
+            sent < 3 * answer)
+      << said.all;
+}
+
+/// What each plan runs short of.
+void expect_true_bindings(const Json& r, const Said& said) {
+  for (const Json& plan : r["plans"]) {
+    if (!plan.contains("binding")) continue;
+    const Json& b = plan["binding"];
+    const std::string name = fleet_words(plan["replicas"]) + " of " + of_words(plan) + ": ";
+    if (plan["knee_fails_at"].is_null()) {
+      EXPECT_TRUE(said.has(name + "no rate up to " + digits_of(plan["knee_requests_per_s"]) +
+                           " req/s fails."))
+          << said.all;
+      continue;
+    }
+    const std::string what = b["resource"];
+    const double missed = b["missed_by"], twice = b["missed_by_with_double"];
+    const bool helps = !what.empty() && what != "hot prefix";
+    std::string text = name + (what.empty() ? "nothing alone" : what) +
+                       (what.ends_with("blocks") ? " bind" : " binds") + ": at " +
+                       digits_of(plan["knee_fails_at"]) + " req/s ttft_ms.p99 ";
+    if (missed > 1)
+      text += "misses by a factor of " + digits_of(missed) +
+              (helps ? ", with twice as much by " + digits_of(twice) : "") +
+              (helps && twice <= 1 ? ", which meets it" : "");
+    else
+      text += "is at " + digits_of(missed) + " of its bound, too near for the confidence" +
+              (helps ? ", with twice as much at " + digits_of(twice) : "");
+    EXPECT_TRUE(said.has(text + ".")) << text << "\n" << said.all;
+  }
+}
+
+/// The rate, the goals and the confidence that they have.
+void expect_true_demand(const Json& r, const Said& said) {
+  std::string goals, failures;
+  for (const std::string goal : r["goals"])
+    if (goal.rfind("failure_rate", 0) == 0)
+      failures = goal;
+    else if (goal.rfind("queue_growth", 0) != 0 && goal.rfind("sent_rate", 0) != 0)
+      goals += (goals.empty() ? "" : ", ") + goal;
+  EXPECT_TRUE(said.has("Goals, each with " + fixed(100 * r["confidence"].get<double>(), 0) +
+                       " % confidence: " + goals + "; and " + failures + "."))
+      << said.all;
+  EXPECT_NEAR(r["planned_rate"].get<double>(),
+              r["rate_today"].get<double>() * (1 + r["growth"].get<double>()), 1e-9);
+  EXPECT_EQ(said.has(" growth)"), r["growth"] > 0);
+}
+
+/// Titles of charts: what money buys.
+void expect_true_titles(const PlanRecord& record, const Json& r) {
+  double least = kInfinity;
+  for (const Json& e : r["evaluated"])
+    if (e["verdict"] == "meets") least = std::min(least, e["price_per_hour"].get<double>());
+  const StudyDocument document = plan_document(record);
+  std::vector<const Chart*> charts;
+  if (document.verdict.picture) charts.push_back(&*document.verdict.picture);
+  for (const auto& block : document.blocks)
+    if (const auto* more = std::get_if<Charts>(&block.content))
+      for (const Chart& chart : more->charts) charts.push_back(&chart);
+  for (const Chart* chart : charts)
+    if (const auto* front = std::get_if<Scatter>(chart)) {
+      EXPECT_EQ(front->title.rfind("No fleet meets", 0) == 0, std::isinf(least)) << front->title;
+      double found = kInfinity;
+      for (const Scatter::Point& p : front->points)
+        if (!p.hollow) found = std::min(found, p.x);
+      EXPECT_EQ(found, least);
+    }
+}
+
+TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
+  std::map<std::string, int> seen;
+  for (std::uint64_t n = 0; n < 500; ++n) {
+    SCOPED_TRACE("case " + std::to_string(n) + " of seed " + std::to_string(kSeed));
+    const PlanCase c = RandomPlan(n).make();
+    PlanRecord record = plan_record(c.space, c.result);
+    const Json r = Json::parse(plan_json(record));
+    const Said said = said_by(record);
+    ++seen[r["plans"].empty() ? "none" : r.contains("partial") ? "partial" : "met"];
+    for (const char* branch :
+         {"can flip", "No other plan gets", "No other plan holds", "met the goals.", "was tried.",
+          "Too short", "does not decide", "which meets it", "nothing alone", "to spare is",
+          "It takes as many", "no size of this space"})
+      seen[branch] += said.has(branch) ? 1 : 0;
+    expect_true_answer(c, r, said);
+    expect_true_miss(r, said);
+    expect_true_margins(r, said);
+    expect_true_robustness(r, said);
+    expect_true_length(c, r, said);
+    expect_true_bindings(r, said);
+    expect_true_demand(r, said);
+    expect_true_titles(record, r);
+    if (HasFailure()) break;
+  }
+  for (const auto& [branch, count] : seen) EXPECT_GE(count, 5) << branch << " is hardly tested";
+}
+
+}  // namespace
+}  // namespace routesim::tools
