@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "models/calibration.h"
+#include "models/kv_cache_spec.h"
 #include "tests/models/engine_steps.h"
 #include "tests/models/model_fixture.h"
 

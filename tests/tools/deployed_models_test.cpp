@@ -2,13 +2,13 @@
 // that describe an architecture and a weight format; names of layers that differ in a number only
 // are one name with a range ("layers.[0-60].self_attn*"), and of the experts' formats one stands
 // for all. Source: model_configs of aiconfigurator-core 0.12.0, which has them from Hugging Face.
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "models/kv_cache_spec.h"
 #include "sim/plan/resolve.h"
@@ -162,8 +162,7 @@ TEST_F(DeployedModels, AttentionBlocksAreAsLongAsAStateNeeds) {
   EXPECT_EQ(layout.fixed_groups, 3) << "36 layers with a state in groups of 12";
   EXPECT_TRUE(layout.states);
   layout = kv_layout(qwen, KvDtype::kFp8, {.tp = 2}, 16);
-  EXPECT_EQ(layout.block_size, 2'096) << "half the state, and one of two heads in half the bytes: "
-                                         "a quarter of a token";
+  EXPECT_EQ(layout.block_size, 4'176) << "half the state, a quarter of the bytes of a token";
   const ModelSpec& nano = model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16");
   EXPECT_EQ(state_bytes(nano.state, 1), 64 * 64 * 128 * 4 + 3 * (4'096 + 2 * 8 * 128) * 2);
   EXPECT_EQ(nano.attention_layers(), 6);
@@ -204,6 +203,32 @@ TEST_F(DeployedModels, FormatsComeFromEitherFileAndByModule) {
   EXPECT_EQ(format("nvidia/Kimi-K2.6-NVFP4"), std::pair(kNvfp4, kBf16));
   EXPECT_EQ(format("nvidia/Qwen3.6-27B-NVFP4"), std::pair(kNvfp4, kNvfp4)) << "most of it";
   EXPECT_FALSE(model("zai-org/GLM-5-FP8").bf16_attention) << "norms and indexers only";
+}
+
+TEST_F(DeployedModels, AllRunOnEightB300) {
+  for (const auto& [name, model] : read_) {
+    sim::Scenario s;
+    sim::PoolConfig& pool = s.cluster.pools.emplace_back();
+    pool.accelerator = "B300";
+    pool.model = model.name;
+    pool.tensor_parallel = 8;
+    pool.engine.preset = sim::EnginePreset::k2026H1;
+    pool.engine.max_model_len = 8192;
+    s.routing.balancer = sim::BalancerKind::kRoundRobin;
+    s.workload.load.emplace<workloads::GroupLoadConfig>();
+    sim::ScenarioInputs inputs{.catalogue = builtin_catalogue()};
+    inputs.catalogue.add(model);
+    Diagnostics d;
+    const std::optional<sim::RunPlan> plan = sim::resolve(s, inputs, d);
+    ASSERT_TRUE(plan) << name << ": " << messages_of(d);
+    const sim::ResolvedPool& p = plan->pools.front();
+    EXPECT_GT(p.kv_cache_tokens, 8192) << name;
+    const std::int64_t one = p.latency->step_ticks({.decode_requests = 1, .decode_context = 1000});
+    const std::int64_t longer =
+        p.latency->step_ticks({.decode_requests = 1, .decode_context = 8000});
+    EXPECT_GE(longer, one) << name;
+    EXPECT_LT(longer, 2 * one) << name << ": a step of one sequence is bound by weights";
+  }
 }
 
 TEST_F(DeployedModels, TheFormatAloneIsNoModel) {
