@@ -88,7 +88,7 @@ constexpr Published kPublished[] = {
     {"Qwen/Qwen3-30B-A3B", 30.5, 3.05},
     {"Qwen/Qwen3-235B-A22B", 235, 22},
     {"Qwen/Qwen3-Coder-480B-A35B-Instruct", 480, 35},
-    {"Qwen/Qwen3.5-27B", 26.9},
+    {"Qwen/Qwen3.5-27B", 27},
     {"Qwen/Qwen3.5-35B-A3B", 35, 3},
     {"Qwen/Qwen3.5-122B-A10B", 122},
     {"Qwen/Qwen3.5-397B-A17B", 397},
@@ -113,9 +113,9 @@ constexpr Published kPublished[] = {
     {"google/gemma-4-26B-A4B", 25.2, 3.8},
     {"nvidia/Gemma-4-31B-IT-NVFP4", 30.7},
     {"nvidia/Llama-3_3-Nemotron-Super-49B-v1", 49.9},
-    {"nvidia/Nemotron-H-56B-Base-8K", 56.3},
+    {"nvidia/Nemotron-H-56B-Base-8K", 56},
     {"nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 31.6, 3.2},
-    {"nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", 120.6, 12},
+    {"nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8", 120, 12},
     {"nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16", 550, 55},
 };
 

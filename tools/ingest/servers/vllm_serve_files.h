@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/config_node.h"
-#include "sim/rules/engine_config.h"
+#include "sim/plan/scenario.h"
 #include "tools/ingest/servers/kv_tier_files.h"
 #include "tools/ingest/tree/shell_words.h"
 
