@@ -118,6 +118,29 @@ DecodeRun KernelLatency::decode_run(const BatchShape& s) const {
                         line.steps);
 }
 
+CostCurveParameters KernelLatency::as_cost_curve() const {
+  constexpr double kTickNs = 1.0 / static_cast<double>(kTicksPerNanosecond);
+  constexpr std::int64_t kFew = 8, kMany = 128, kContext = 4096, kPrompt = 8192;
+  const auto fixed_ms = [&](std::int64_t sequences) {
+    return fixed_ns({.decode_requests = sequences}) * 1e-6 +
+           as_real(models::decode_line(surface_.decode, sequences, 0).first) * kTickNs * 1e-6;
+  };
+  CostCurveParameters p;
+  p.sequence_ms = std::max(0.0, (fixed_ms(kMany) - fixed_ms(kFew)) / as_real(kMany - kFew));
+  p.step_ms = std::max(0.0, fixed_ms(kFew) - as_real(kFew) * p.sequence_ms);
+  p.prefill_us_per_token =
+      (surface_.tokens.at(kPrompt) - surface_.tokens.at(kPrompt / 2)) / (kPrompt / 2) * 1e-3;
+  const double longest = as_real(surface_.context.y.back());
+  p.prefill_pair_ns = surface_.context.at(1, longest) / (longest * longest);
+  const DecodeLine line = models::decode_line(surface_.decode, kMany, kMany * kContext);
+  p.context_us_per_ktok = as_real(line.slope) * kTickNs;
+  p.shared_context_weight = price_of_shared(as_real(kFew), fast_memory_);
+  p.async_scheduling = options_.async_scheduling;
+  (options_.async_scheduling ? p.cpu_step_ms : p.step_ms) += kHostStepMs;
+  (options_.async_scheduling ? p.cpu_sequence_ms : p.sequence_ms) += kHostSequenceMs;
+  return p;
+}
+
 std::vector<KernelLatency::Share> KernelLatency::shares(const BatchShape& s) const {
   std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
   if (options_.cuda_graphs) tokens = padded_to_graph(tokens);

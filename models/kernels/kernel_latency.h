@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/cost_curve.h"
 #include "models/kernels/surface.h"
 #include "models/latency_model.h"
 #include "models/roofline.h"
@@ -27,6 +28,9 @@ class KernelLatency final : public LatencyModel {
   DecodeRun decode_run(const BatchShape& shape) const override;
   Trust trust(const BatchShape&) const override { return Trust::kKernels; }
   std::string provenance() const override { return provenance_; }
+
+  /// The cost curve closest to these sums, read off at small batches: the prior of a fit.
+  CostCurveParameters as_cost_curve() const;
 
   /// The time of each operation in a step, ns, in the same order for every step. The last one is
   /// what the sum leaves: the host, and steps without a full graph.

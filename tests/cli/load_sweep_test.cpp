@@ -72,7 +72,7 @@ TEST_F(LoadSweep, ReportsTheRatesThatWereFound) {
 
 TEST_F(LoadSweep, ShowsTheRatesOfEveryVariant) {
   const Json variants = result()["variants"];
-  const Result run = this->run({"run", scenario(), "--quiet"});
+  const Result run = this->run({"run", scenario(), "--quiet", "--tables"});
   std::ostringstream pair;
   pair << rate(variants[0]["stages"][2]) << " / " << rate(variants[1]["stages"][2]);
   EXPECT_NE(run.out.find("\n2  "), std::string::npos) << run.out;
@@ -82,7 +82,7 @@ TEST_F(LoadSweep, ShowsTheRatesOfEveryVariant) {
 TEST_F(LoadSweep, IsTheSameAgain) { EXPECT_EQ(result(), result()); }
 
 TEST_F(LoadSweep, HasNoRateWhereRunsDiffer) {
-  const Result run = this->run({"run", scenario(), "--quiet", "--replications", "2"});
+  const Result run = this->run({"run", scenario(), "--quiet", "--tables", "--replications", "2"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("\n2         -  "), std::string::npos) << run.out;
   write("grid.yaml",
@@ -111,6 +111,8 @@ TEST_F(LoadSweep, ThatFindsNothingSaysSo) {
       {"run", scenario(), "--quiet", "--set", "workload.inference_perf.load.sweep.num_requests=1"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("no stage was run"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("No stage had a request, so there is nothing to compare."), std::string::npos)
+      << run.out;
 }
 
 }  // namespace

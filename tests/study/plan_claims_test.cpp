@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kSeed = 20261129;
+constexpr std::uint64_t kPlanClaimsSeed = 20261129;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A plan without a scenario, and a search's result whose numbers are random and agree.
@@ -31,7 +31,7 @@ struct PlanCase {
 
 class RandomPlan {
  public:
-  explicit RandomPlan(std::uint64_t n) : random_(kSeed, Stream::kTest, n) {}
+  explicit RandomPlan(std::uint64_t n) : random_(kPlanClaimsSeed, Stream::kTest, n) {}
 
   PlanCase make() {
     make_space();
@@ -446,7 +446,7 @@ void expect_true_titles(const PlanRecord& record, const Json& r) {
 TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
   std::map<std::string, int> seen;
   for (std::uint64_t n = 0; n < 500; ++n) {
-    SCOPED_TRACE("case " + std::to_string(n) + " of seed " + std::to_string(kSeed));
+    SCOPED_TRACE("case " + std::to_string(n) + " of seed " + std::to_string(kPlanClaimsSeed));
     const PlanCase c = RandomPlan(n).make();
     PlanRecord record = plan_record(c.space, c.result);
     const Json r = Json::parse(plan_json(record));

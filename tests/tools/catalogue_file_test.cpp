@@ -57,7 +57,7 @@ TEST_F(CatalogueFileTest, AConfigJsonIsTheModelOfItsFolder) {
   EXPECT_EQ(mine->pools[0].config.model, "My-Qwen");
   EXPECT_EQ(mine->pools[0].kv_plan.num_gpu_blocks, builtin->pools[0].kv_plan.num_gpu_blocks);
   // Nobody has fitted a curve for a model of that name.
-  EXPECT_NE(mine->pools[0].latency->provenance().find("roofline"), std::string::npos);
+  EXPECT_NE(mine->pools[0].latency->provenance().find("measured kernels"), std::string::npos);
   EXPECT_NE(builtin->pools[0].latency->provenance().find("cost curve"), std::string::npos);
 }
 
@@ -135,7 +135,7 @@ TEST_F(CatalogueFileTest, StepTimesThatAUserMeasuredAreTheStepTimes) {
   const std::string measured =
       "cluster: {pools: [{accelerator: L4, model: Qwen3-0.6B, latency_model: measured}]}\n";
   EXPECT_FALSE(plan(measured));
-  EXPECT_NE(said_.find("s.yaml:1:72: error: cluster.pools[0].latency_model: cannot be measured: no "
+  EXPECT_NE(said_.find("s.yaml:4:71: error: cluster.pools[0].latency_model: cannot be measured: no "
                        "catalogue has step_times of Qwen3-0.6B on L4 tp1"),
             std::string::npos)
       << said_;

@@ -72,7 +72,7 @@ class RandomValidation {
                              .source = "x"},
                      .variant = random_.below(12) == 0 ? "" : policy};
     c.status = random_.below(6) == 0 ? CellStatus::kShown : CellStatus::kScored;
-    c.trust = static_cast<Trust>(random_.below(4));
+    c.trust = static_cast<Trust>(random_.below(5));
     for (int s = 0; s < 2; ++s) c.samples.push_back(c.row.value * (1 + 0.3 * random_.normal()));
     if (random_.below(8) == 0) {
       c.status = CellStatus::kNotSimulated;
@@ -110,6 +110,7 @@ std::string quantity_of(const MeasuredRow& row) {
 const std::map<std::string, Trust> kClasses = {
     {"fitted step times", Trust::kFitted},
     {"step times beyond the fitted range", Trust::kExtrapolated},
+    {"step times of measured kernels", Trust::kKernels},
     {"step times of a roofline", Trust::kRoofline},
     {"step times of a data sheet", Trust::kDataSheet}};
 

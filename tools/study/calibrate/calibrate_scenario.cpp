@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "models/kernels/kernel_latency.h"
 #include "models/roofline.h"
 #include "tools/results/metrics.h"
 #include "tools/results/text_table.h"
@@ -28,6 +29,9 @@ std::shared_ptr<const CostCurve> curve_of(
   if (const auto* roofline = dynamic_cast<const models::Roofline*>(latency.get()))
     return std::make_shared<CostCurve>(roofline->as_cost_curve(), models::FittedRange{},
                                        roofline->provenance());
+  if (const auto* kernels = dynamic_cast<const models::KernelLatency*>(latency.get()))
+    return std::make_shared<CostCurve>(kernels->as_cost_curve(), models::FittedRange{},
+                                       kernels->provenance());
   return std::dynamic_pointer_cast<const CostCurve>(latency);
 }
 

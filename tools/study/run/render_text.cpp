@@ -193,7 +193,11 @@ std::string render_text(const Report& report, const TextParts& parts) {
   overloaded = overloaded && parts.tables;
   Notes shown = notes_of(report, true);
   const Notes notes = notes_of(report, false);
-  if (parts.explain) shown.texts.insert(shown.texts.end(), notes.texts.begin(), notes.texts.end());
+  const bool unanswered = std::ranges::any_of(report.variants, [](const VariantReport& v) {
+    return v.result.summary.requests == 0;  // A note says why.
+  });
+  if (parts.explain || unanswered)
+    shown.texts.insert(shown.texts.end(), notes.texts.begin(), notes.texts.end());
   if (overloaded || !shown.texts.empty()) blocks.push_back({Paragraph{}});
   if (overloaded)
     blocks.push_back(

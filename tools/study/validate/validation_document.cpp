@@ -320,9 +320,9 @@ Charts figures(const ScenarioValidation& v) {
 // ------------------------------------------------------------------------------ verdict
 
 std::string class_words(models::Trust trust) {
-  constexpr std::array<const char*, 4> kWords = {
-      "fitted step times", "step times beyond the fitted range", "step times of a roofline",
-      "step times of a data sheet"};
+  constexpr std::array<const char*, 5> kWords = {
+      "fitted step times", "step times beyond the fitted range", "step times of measured kernels",
+      "step times of a roofline", "step times of a data sheet"};
   return kWords.at(static_cast<std::size_t>(trust));
 }
 

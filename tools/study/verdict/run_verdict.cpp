@@ -650,7 +650,15 @@ Verdict verdict_of(const PageRun& run) {
   for (const VariantView& v : run.variants)
     unfinished += std::ranges::count_if(
         v.stages, [](const StageView& s) { return s.reported && s.unfinished; });
-  Verdict verdict = judge(unfinished > 0 ? ended_part(run) : run);
+  const bool ran = std::ranges::any_of(run.variants, [](const VariantView& v) {
+    const auto* const requests = v.summary.find("requests");
+    return requests != nullptr && requests->value > 0;
+  });
+  Verdict verdict;
+  if (ran)
+    verdict = judge(unfinished > 0 ? ended_part(run) : run);
+  else if (!run.interrupted)
+    verdict.headline = "No stage had a request, so there is nothing to compare.";
   verdict.base = run.variants.front().name;
   for (const Judgement& e : run.expectations)
     if (e.decision != Decision::kHolds)
@@ -665,7 +673,7 @@ Verdict verdict_of(const PageRun& run) {
     verdict.headline =
         partial + ". " + (verdict.headline.empty() ? "No stage ended." : verdict.headline);
   }
-  verdict.next = next_steps(run, verdict);
+  if (ran) verdict.next = next_steps(run, verdict);
   return verdict;
 }
 
