@@ -70,8 +70,8 @@ enum class Trust {
 namespace routesim {
 template <>
 struct EnumNames<models::Trust> {
-  static constexpr std::array<std::string_view, 5> value = {
-      "fitted", "outside the fitted range", "kernels", "roofline", "data sheet"};
+  static constexpr std::array<std::string_view, 5> value = {"fitted", "outside the fitted range",
+                                                            "kernels", "roofline", "data sheet"};
 };
 }  // namespace routesim
 

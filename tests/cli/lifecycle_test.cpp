@@ -52,7 +52,7 @@ TEST_F(Lifecycle, WithoutStreamingThereAreNoTokenTimes) {
     EXPECT_EQ(goodput["ttft_attainment_percentage"], 0.0);
     EXPECT_EQ(goodput["request_latency_attainment_percentage"], 100.0);
   }
-  const Result table = run({"run", off, "--quiet"});
+  const Result table = run({"run", off, "--quiet", "--explain"});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_NE(table.out.find("does not stream (api.streaming)"), std::string::npos) << table.out;
   EXPECT_EQ(run({"run", off, "--quiet", "-o", "csv"}).out.find(",ttft,"), std::string::npos);

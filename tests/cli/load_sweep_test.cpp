@@ -111,7 +111,8 @@ TEST_F(LoadSweep, ThatFindsNothingSaysSo) {
       {"run", scenario(), "--quiet", "--set", "workload.inference_perf.load.sweep.num_requests=1"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("no stage was run"), std::string::npos) << run.out;
-  EXPECT_NE(run.out.find("No stage had a request, so there is nothing to compare."), std::string::npos)
+  EXPECT_NE(run.out.find("No stage had a request, so there is nothing to compare."),
+            std::string::npos)
       << run.out;
 }
 

@@ -119,7 +119,7 @@ TEST_F(Init, NamesTheUsersFilesAndMarksWhatItAssumes) {
       << made.errors;
   const Result ran = run({"run", path("scenario.yaml"), "--quiet"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.errors;
-  EXPECT_NE(ran.out.find("Output tokens/s"), std::string::npos);
+  EXPECT_NE(ran.out.find("output tokens/s"), std::string::npos);
 }
 
 TEST_F(Init, TheSuggestedExpectationsAreRead) {
