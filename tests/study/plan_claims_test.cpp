@@ -242,7 +242,9 @@ void expect_true_answer(const PlanCase& c, const Json& r, const Said& said) {
   // Nothing that was tried and holds is cheaper, unless its spares were not enough.
   for (const Json& plan : r["plans"]) EXPECT_GE(plan["price_per_hour"], price);
   for (const Json& e : r["evaluated"])
-    if (spares == 0 && e["verdict"] == "meets") EXPECT_GE(e["price_per_hour"], price) << e;
+    if (spares == 0 && e["verdict"] == "meets") {
+      EXPECT_GE(e["price_per_hour"], price) << e;
+    }
   EXPECT_TRUE(said.has("It costs " + sum_words(price * 730) + " a month and " +
                        sum_words(price * 8760) + " a year."))
       << said.all;
@@ -344,7 +346,9 @@ void expect_true_robustness(const Json& r, const Said& said) {
     flips = flips || rival;
     const std::string named =
         priced_words(rival ? shorter : best) + " of " + of_words(r["plans"][i]);
-    if (rival) EXPECT_TRUE(said.has(named)) << named << "\n" << said.all;
+    if (rival) {
+      EXPECT_TRUE(said.has(named)) << named << "\n" << said.all;
+    }
   }
   EXPECT_EQ(said.has("can flip the answer"), flips) << said.all;
   EXPECT_EQ(said.has("No other plan gets cheaper"),
