@@ -9,7 +9,6 @@
 
 #include "models/cost_curve.h"
 #include "models/measured.h"
-#include "models/roofline.h"
 #include "models/specs.h"
 
 namespace routesim::models {

@@ -5,20 +5,6 @@
 #include "models/ticks.h"
 
 namespace routesim::models {
-namespace {
-
-/// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
-constexpr double kEagerLayerNs = 110e3;
-
-/// A layer waits so long for the next graph if graphs end before each attention: vLLM until v0.10
-/// (PIECEWISE; FULL_AND_PIECEWISE is the default since, v0.11.0 config/compilation.py). One graph
-/// for all took 7 % off the median TPOT of Qwen2.5-1.5B, 28 layers (vllm-project/vllm#16072). Each
-/// GPU more makes the gap a quarter longer, since all wait for the last launch: an assumption.
-constexpr double kGraphGapNs = 10e3;
-constexpr double kGapShare = 0.25;
-
-}  // namespace
-
 Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
                    const RooflineOptions& options)
     : options_(options),
@@ -26,17 +12,12 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
       experts_(a, m, p, options.older_experts),
       attention_(a, m, p, options.kv_dtype, options.older_fp8_cache),
       communication_(a, m, p),
+      launches_(a, m, p, options.cuda_graphs, options.full_graphs),
       host_step_(ms_to_ticks(a.host_step_ms)),
       host_sequence_(ms_to_ticks(p.tp * p.pp == 1 && a.one_gpu_sequence_ms > 0
                                      ? a.one_gpu_sequence_ms
                                      : a.host_sequence_ms)),
       trust_(a.measured ? Trust::kRoofline : Trust::kDataSheet) {
-  if (!options.cuda_graphs)
-    launch_ns_ = kEagerLayerNs * m.whole_layers();
-  else
-    chunk_ns_ = a.chunk_layer_us * 1e3 * m.whole_layers();
-  if (options.cuda_graphs && !options.full_graphs)
-    gaps_ns_ = kGraphGapNs * (1 + kGapShare * as_real(p.tp - 1)) * m.whole_layers();
   provenance_ = "roofline, unfitted: " + m.name + " on " + a.name + " tp" + std::to_string(p.tp) +
                 (p.pp > 1 ? " pp" + std::to_string(p.pp) : "") +
                 (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
@@ -50,10 +31,7 @@ std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   double ns = dense_.ns(tokens, as_real(s.decode_requests + s.prefill_requests)) + experts_.ns(s);
   ns = communication_.add_to(ns, tokens);
   if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s);
-  // One token each, as a decode server starts on prompts whose KV it pulled, replays a full graph
-  // (`_is_uniform_decode` of vLLM's gpu_model_runner.py).
-  ns += s.prefill_tokens > s.prefill_requests ? chunk_ns_ : gaps_ns_;
-  return ns_to_ticks(std::max(ns, launch_ns_));
+  return ns_to_ticks(launches_.added_to(ns, s));
 }
 
 std::int64_t Roofline::host_ticks(const BatchShape& s) const {

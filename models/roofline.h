@@ -61,9 +61,7 @@ class Roofline final : public LatencyModel {
   ExpertCost experts_;
   AttentionCost attention_;
   CommunicationCost communication_;
-  double chunk_ns_ = 0;   ///< Of a step with more than one token of a prompt in it.
-  double gaps_ns_ = 0;    ///< Between the graphs of a step.
-  double launch_ns_ = 0;  ///< Eager mode: least time to launch all kernels.
+  LaunchCost launches_;
   std::int64_t host_step_ = 0, host_sequence_ = 0;  ///< Ticks.
   Trust trust_ = Trust::kRoofline;
   std::string provenance_;

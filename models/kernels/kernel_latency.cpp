@@ -42,7 +42,7 @@ std::optional<KernelLatency> KernelLatency::make(const AcceleratorSpec& gpu, con
   KernelLatency out;
   out.surface_ = std::move(*surface);
   out.options_ = options;
-  out.chunk_ns_ = gpu.chunk_layer_us * 1e3 * as_real(m.layers);
+  out.launches_ = LaunchCost(gpu, m, p, options.cuda_graphs, options.full_graphs);
   out.fast_memory_ = gpu.memory_tb_per_s > 4;  // Faster than an H100's, with the same L2.
   out.provenance_ = "measured kernels of " + kernels::KernelLibrary::of(gpu.name)->name() + ": " +
                     m.name + " tp" + std::to_string(p.tp) +
@@ -72,7 +72,7 @@ double KernelLatency::fixed_ns(const BatchShape& s) const {
   double ns = surface_.tokens.at(as_real(tokens)) +
               surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests));
   if (s.prefill_tokens > 0) ns += prompt_ns(s);
-  return ns;
+  return launches_.added_to(ns, s);
 }
 
 DecodeLine KernelLatency::decode_line(const BatchShape& s) const {
@@ -96,10 +96,8 @@ std::int64_t KernelLatency::host_ticks(const BatchShape& s) const {
 
 std::int64_t KernelLatency::step_ticks(const BatchShape& s) const {
   if (s.tokens() == 0 && s.group_tokens == 0) return 0;
-  double ns = fixed_ns(s);
-  if (s.prefill_tokens > s.prefill_requests) ns += chunk_ns_;
   const std::int64_t gpu =
-      bounded_ticks(static_cast<WideTicks>(ns_to_ticks(ns)) + decode_line(s).first);
+      bounded_ticks(static_cast<WideTicks>(ns_to_ticks(fixed_ns(s))) + decode_line(s).first);
   const std::int64_t host = host_ticks(s);
   return std::max<std::int64_t>(1, options_.async_scheduling
                                        ? std::max(gpu, host)
@@ -108,8 +106,8 @@ std::int64_t KernelLatency::step_ticks(const BatchShape& s) const {
 
 DecodeRun KernelLatency::decode_run(const BatchShape& s) const {
   const DecodeLine line = decode_line(s);
-  double ns = fixed_ns(s);
-  const std::int64_t gpu = bounded_ticks(static_cast<WideTicks>(ns_to_ticks(ns)) + line.first);
+  const std::int64_t gpu =
+      bounded_ticks(static_cast<WideTicks>(ns_to_ticks(fixed_ns(s))) + line.first);
   const std::int64_t increment =
       bounded_ticks(static_cast<WideTicks>(line.slope) * s.decode_requests);
   const std::int64_t host = host_ticks(s);

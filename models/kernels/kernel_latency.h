@@ -50,7 +50,7 @@ class KernelLatency final : public LatencyModel {
 
   kernels::StepSurface surface_;
   RooflineOptions options_;
-  double chunk_ns_ = 0;          ///< Of a step with more than one token of a prompt: no full graph.
+  LaunchCost launches_;
   bool fast_memory_ = false;     ///< L2 saves less than on an H100.
   double beside_prompt_ns_ = 0;  ///< Per token of decode context where prompts slow it down.
   std::string provenance_;

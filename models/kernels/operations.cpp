@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "models/roofline_parts.h"
 
 namespace routesim::models::kernels {
@@ -19,12 +20,6 @@ constexpr double kRandomFrom = 64, kRandomAll = 512;
 double random_data(double rows) {
   return 1 + kRandomData * std::clamp((rows - kRandomFrom) / (kRandomAll - kRandomFrom), 0.0, 1.0);
 }
-
-/// What a kernel takes that has nothing to do, microseconds: the smallest product of a table.
-constexpr double kLeastUs = 3;
-
-/// Rows at which a product from first principles is priced.
-const std::vector<std::int64_t> kRows = {1, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 
 double ratio(std::int64_t a, std::int64_t b) {
   return static_cast<double>(a) / static_cast<double>(std::max<std::int64_t>(1, b));
@@ -75,30 +70,56 @@ std::vector<Corner> corners(const KernelTable& t, std::int64_t n, std::int64_t k
   return out;
 }
 
+/// The entry with the least distance `far(entry)`, and that distance.
+struct Closest {
+  std::size_t entry = 0;
+  double far = std::numeric_limits<double>::infinity();
+};
+template <typename Far>
+Closest closest(const KernelTable& t, Far far) {
+  Closest best;
+  for (std::size_t e = 0; e < t.entries(); ++e)
+    if (const double distance = far(e); distance < best.far) best = {e, distance};
+  return best;
+}
+
+/// Nanoseconds of all cells at `value` of the only key, between the two entries around it.
+std::vector<double> blended(const KernelTable& t, std::int64_t value) {
+  const Sides in = sides(column(t, 0), value);
+  const auto low = t.find({in.low}), high = t.find({in.high});
+  std::vector<double> ns;
+  for (std::size_t i = 0; i < t.x().size(); ++i)
+    for (std::size_t j = 0; j < t.y().size(); ++j)
+      ns.push_back(1e3 * (t.cell(*low, i, j) * (1 - in.share) + t.cell(*high, i, j) * in.share));
+  return ns;
+}
+
 }  // namespace
+
+std::string expert_section(const KernelLibrary& library, const ExpertShape& s) {
+  for (const std::string& kernel : s.kernels) {
+    std::string section = "moe/" + s.dtype + "/" + kernel;
+    if (library.has(section)) return section;
+  }
+  return {};
+}
 
 double Curve::at(double value) const {
   if (x.empty()) return 0;
-  const AxisPosition p = position(x, value);
-  const double low = ns[p.low];
-  return (p.share > 0 ? low + (ns[p.low + 1] - low) * p.share : low) * p.beyond;
+  return between(position(x, value), {}, [&](std::size_t i, std::size_t) { return ns[i]; });
 }
 
 double Sheet::at(double sequences, double length) const {
   if (x.empty()) return 0;
-  const AxisPosition px = position(x, sequences), py = position(y, length);
-  const auto along = [&](std::size_t i) {
-    const double low = ns[i * y.size() + py.low];
-    return py.share > 0 ? low + (ns[i * y.size() + py.low + 1] - low) * py.share : low;
-  };
-  const double low = along(px.low);
-  return (px.share > 0 ? low + (along(px.low + 1) - low) * px.share : low) * px.beyond * py.beyond;
+  return between(position(x, sequences), position(y, length),
+                 [&](std::size_t i, std::size_t j) { return ns[i * y.size() + j]; });
 }
 
 const KernelTable* Operations::table(const std::string& section) {
   auto it = tables_.find(section);
   if (it == tables_.end()) it = tables_.emplace(section, library_.table(section)).first;
-  return it->second ? &*it->second : nullptr;
+  ROUTESIM_CHECK(it->second.has_value(), "a covered deployment lacks a table");
+  return &*it->second;
 }
 
 void Operations::note(const std::string& section, Origin origin) {
@@ -106,21 +127,9 @@ void Operations::note(const std::string& section, Origin origin) {
   if (!fresh) it->second = std::max(it->second, origin);
 }
 
-Curve Operations::product(std::string_view format, std::int64_t n, std::int64_t k,
-                          double bytes_per_weight) {
+Curve Operations::product(std::string_view format, std::int64_t n, std::int64_t k) {
   const std::string section = "gemm/" + std::string(format);
-  Curve out;
   const KernelTable* t = table(section);
-  if (t == nullptr) {
-    note(section, Origin::kPrinciples);
-    const double bytes = as_real(n) * as_real(k) * bytes_per_weight;
-    const double bound = bytes / (gpu_.memory_tb_per_s * 1e3 * gpu_.weight_mbu);
-    const double row = 2 * as_real(n) * as_real(k) / (gpu_.bf16_tflops * 1e3 * gpu_.prefill_mfu);
-    out.x = kRows;
-    for (const std::int64_t m : kRows)
-      out.ns.push_back(kLeastUs * 1e3 + std::max(bound, row * as_real(m)));
-    return out;
-  }
   const std::vector<Corner> around = corners(*t, n, k);
   // Beyond the largest measured width, time grows in proportion to the weights.
   double at_n = 0, at_k = 0;
@@ -131,7 +140,7 @@ Curve Operations::product(std::string_view format, std::int64_t n, std::int64_t 
   const double beyond = std::max(1.0, as_real(n) / std::exp(at_n) * (1 - 1e-9)) *
                         std::max(1.0, as_real(k) / std::exp(at_k) * (1 - 1e-9));
   note(section, beyond > 1.01 ? Origin::kNearShape : Origin::kTable);
-  out.x = t->x();
+  Curve out{.x = t->x(), .ns = {}};
   for (std::size_t i = 0; i < out.x.size(); ++i) {
     double log_us = 0;
     for (const Corner& c : around) log_us += c.weight * std::log(t->cell(c.entry, i));
@@ -142,40 +151,21 @@ Curve Operations::product(std::string_view format, std::int64_t n, std::int64_t 
 
 Curve Operations::by_columns(const std::string& section, std::int64_t k) {
   const KernelTable* t = table(section);
-  Curve out;
-  if (t == nullptr) return out;
-  const Sides in_k = sides(column(*t, 0), k);
-  const auto low = t->find({in_k.low}), high = t->find({in_k.high});
-  out.x = t->x();
-  for (std::size_t i = 0; i < out.x.size(); ++i)
-    out.ns.push_back(1e3 * (t->cell(*low, i) * (1 - in_k.share) + t->cell(*high, i) * in_k.share));
   note(section, Origin::kTable);
-  return out;
+  return {.x = t->x(), .ns = blended(*t, k)};
 }
 
 Sheet Operations::attention(const std::string& phase, const AttentionShape& s) {
   const bool decoding = phase == "decode";
   const std::string format = s.kv == KvDtype::kFp8 ? "fp8/" : "bf16/";
-  std::string section;
-  const KernelTable* t = nullptr;
+  // Heads of 128 were measured on every GPU.
   std::int64_t width = s.head_dim;
-  for (const std::int64_t d : {s.head_dim, std::int64_t{128}, std::int64_t{64}}) {
-    for (const std::string& f : {format, std::string("bf16/")}) {
-      section = phase + "/" + f + std::to_string(d);
-      width = d;
-      t = table(section);
-      if (t != nullptr) break;
-    }
-    if (t != nullptr) break;
-  }
-  if (t == nullptr) {
-    note(phase, Origin::kPrinciples);
-    return {};
-  }
+  const auto with = [&](const std::string& f) { return phase + "/" + f + std::to_string(width); };
+  if (!library_.has(with(format)) && !library_.has(with("bf16/"))) width = 128;
+  const std::string section = with(library_.has(with(format)) ? format : "bf16/");
+  const KernelTable* t = table(section);
   // The same heads, else those of the same KV heads (a decode reads them, a prompt computes heads).
-  std::size_t best = 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t e = 0; e < t->entries(); ++e) {
+  const auto [best, least] = closest(*t, [&](std::size_t e) {
     const double heads = std::abs(std::log(ratio(t->key(e, 0), s.heads)));
     const double kv = std::abs(std::log(ratio(t->key(e, 1), s.kv_heads)));
     const std::int64_t window = t->key(e, 2);
@@ -183,11 +173,8 @@ Sheet Operations::attention(const std::string& phase, const AttentionShape& s) {
                            : (window == 0) != (s.window == 0)
                                ? 100
                                : std::abs(std::log(ratio(window, s.window)));
-    const double far = (decoding ? 1 : 4) * heads + (decoding ? 4 : 1) * kv + 10 * windows;
-    if (far >= least) continue;
-    least = far;
-    best = e;
-  }
+    return (decoding ? 1 : 4) * heads + (decoding ? 4 : 1) * kv + 10 * windows;
+  });
   const double scale =
       (decoding ? ratio(s.kv_heads, t->key(best, 1)) : ratio(s.heads, t->key(best, 0))) *
       ratio(s.head_dim, width);
@@ -211,56 +198,29 @@ Sheet Operations::context(const AttentionShape& shape) { return attention("conte
 
 Sheet Operations::mla(std::string_view phase, std::int64_t heads, KvDtype kv,
                       std::string_view format) {
-  const std::string start = "mla_" + std::string(phase) + "/";
-  const KernelTable* t = nullptr;
-  std::string section;
-  for (const std::string& f :
-       {std::string(kv == KvDtype::kFp8 ? "fp8/" : "bf16/"), std::string("bf16/")}) {
-    section = start + f + std::string(format);
-    if (t == nullptr) t = table(section);
-    if (t != nullptr) break;
-  }
-  if (t == nullptr) {
-    note(section, Origin::kPrinciples);
-    return {};
-  }
-  const Sides in_heads = sides(column(*t, 0), heads);
-  const auto low = t->find({in_heads.low}), high = t->find({in_heads.high});
+  const auto with = [&](const char* cache) {
+    return "mla_" + std::string(phase) + cache + std::string(format);
+  };
+  const bool narrow = kv == KvDtype::kFp8 && library_.has(with("/fp8/"));
+  const std::string section = with(narrow ? "/fp8/" : "/bf16/");
+  const KernelTable* t = table(section);
   note(section, Origin::kTable);
-  Sheet out{.x = t->x(), .y = t->y(), .ns = {}};
-  for (std::size_t i = 0; i < out.x.size(); ++i)
-    for (std::size_t j = 0; j < out.y.size(); ++j)
-      out.ns.push_back(1e3 * (t->cell(*low, i, j) * (1 - in_heads.share) +
-                              t->cell(*high, i, j) * in_heads.share));
-  return out;
+  return {.x = t->x(), .y = t->y(), .ns = blended(*t, heads)};
 }
 
 // A shape that was not measured is scaled from the closest one of the same kernel: at as many rows
 // for an expert, by the weights that one GPU holds, above the time of an empty kernel.
 Curve Operations::experts(const ExpertShape& s) {
+  const std::string section = expert_section(library_, s);
+  const KernelTable* t = table(section);
   Curve out;
-  const KernelTable* t = nullptr;
-  std::string section;
-  for (const std::string& kernel : s.kernels) {
-    section = "moe/" + s.dtype + "/" + kernel;
-    t = table(section);
-    if (t != nullptr) break;
-  }
-  if (t == nullptr) {
-    note("moe/" + s.dtype, Origin::kPrinciples);
-    return out;
-  }
-  std::size_t best = 0;
-  double least = std::numeric_limits<double>::infinity();
   const std::vector<std::int64_t> wanted = {s.hidden, s.inter, s.topk, s.experts, s.tp, s.ep};
-  for (std::size_t e = 0; e < t->entries(); ++e) {
+  const auto [best, least] = closest(*t, [&](std::size_t e) {
     double far = 0;
     for (std::size_t k = 0; k < wanted.size(); ++k)
       far += std::abs(std::log(ratio(t->key(e, k), wanted[k])));
-    if (far >= least) continue;
-    least = far;
-    best = e;
-  }
+    return far;
+  });
   const auto weights = [](std::int64_t hidden, std::int64_t inter, std::int64_t experts,
                           std::int64_t tp, std::int64_t ep) {
     return as_real(hidden) * as_real(inter) * as_real(experts) / as_real(tp * ep);
@@ -284,8 +244,9 @@ Curve Operations::experts(const ExpertShape& s) {
 Curve Operations::all_reduce(std::int64_t gpus, std::int64_t width) {
   Curve out;
   if (gpus == 1) return out;
-  const KernelTable* t = table("all_reduce/graph");
-  const std::optional<std::size_t> entry = t != nullptr ? t->find({gpus}) : std::nullopt;
+  const bool measured = library_.has("all_reduce/graph");
+  const KernelTable* t = measured ? table("all_reduce/graph") : nullptr;
+  const std::optional<std::size_t> entry = measured ? t->find({gpus}) : std::nullopt;
   note("all_reduce/graph", entry ? Origin::kTable : Origin::kPrinciples);
   const AllReduce principles(gpu_, gpus);
   out.x = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};

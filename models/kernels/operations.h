@@ -50,8 +50,10 @@ struct ExpertShape {
   std::vector<std::string> kernels = {};  ///< The first that was measured is taken.
   std::int64_t hidden = 0, inter = 0, topk = 0, experts = 0;
   std::int64_t tp = 1, ep = 1;
-  double bytes_per_weight = 2;
 };
+
+/// The section of the experts' kernel that is taken; empty where none was measured.
+std::string expert_section(const KernelLibrary& library, const ExpertShape& shape);
 
 class Operations {
  public:
@@ -60,8 +62,8 @@ class Operations {
       : library_(library), gpu_(gpu) {}
 
   /// A product of [tokens, k] and [k, n] by tokens. `format` is that of tables: "bfloat16", "fp8",
-  /// "fp8_block", "nvfp4"; another one is priced from its bytes.
-  Curve product(std::string_view format, std::int64_t n, std::int64_t k, double bytes_per_weight);
+  /// "fp8_block", "nvfp4".
+  Curve product(std::string_view format, std::int64_t n, std::int64_t k);
   /// Quantising activations of `k` columns to fp8, and finding their scales, by tokens.
   Curve quantise(std::int64_t k) { return by_columns("quantize/scale_matrix", k); }
   Curve find_scale(std::int64_t k) { return by_columns("quantize/computescale", k); }
@@ -80,6 +82,7 @@ class Operations {
   const std::map<std::string, Origin>& used() const { return used_; }
 
  private:
+  /// Must be there: not_covered() looked.
   const KernelTable* table(const std::string& section);
   void note(const std::string& section, Origin origin);
   Curve by_columns(const std::string& section, std::int64_t k);

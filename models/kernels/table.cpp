@@ -129,14 +129,8 @@ AxisPosition position(const std::vector<std::int64_t>& axis, double value) {
 }
 
 double KernelTable::us(std::size_t entry, double x, double y) const {
-  const AxisPosition px = position(x_, x), py = position(y_, y);
-  const auto along = [&](std::size_t i) {
-    const double low = cell(entry, i, py.low);
-    return py.share > 0 ? low + (cell(entry, i, py.low + 1) - low) * py.share : low;
-  };
-  const double low = along(px.low);
-  const double at = px.share > 0 ? low + (along(px.low + 1) - low) * px.share : low;
-  return at * px.beyond * py.beyond;
+  return between(position(x_, x), position(y_, y),
+                 [&](std::size_t i, std::size_t j) { return cell(entry, i, j); });
 }
 
 KernelLibrary::KernelLibrary(std::string name, std::string_view file) : name_(std::move(name)) {
@@ -162,6 +156,11 @@ std::optional<KernelTable> KernelLibrary::table(std::string_view section) const 
   for (const Section& s : sections_)
     if (s.name == section) return KernelTable::read(s.bytes);
   return std::nullopt;
+}
+
+bool KernelLibrary::has(std::string_view section) const {
+  return std::any_of(sections_.begin(), sections_.end(),
+                     [&](const Section& s) { return s.name == section; });
 }
 
 std::vector<std::string_view> KernelLibrary::sections() const {

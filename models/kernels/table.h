@@ -50,6 +50,17 @@ struct AxisPosition {
 };
 AxisPosition position(const std::vector<std::int64_t>& axis, double value);
 
+/// Linear between the points of a grid around (x, y); `at(i, j)` gives its values.
+template <typename At>
+double between(const AxisPosition& x, const AxisPosition& y, At at) {
+  const auto along = [&](std::size_t i) {
+    const double low = at(i, y.low);
+    return y.share > 0 ? low + (at(i, y.low + 1) - low) * y.share : low;
+  };
+  const double low = along(x.low);
+  return (x.share > 0 ? low + (along(x.low + 1) - low) * x.share : low) * x.beyond * y.beyond;
+}
+
 /// The operations measured on one GPU with one engine.
 class KernelLibrary {
  public:
@@ -62,6 +73,7 @@ class KernelLibrary {
   const std::string& name() const { return name_; }
   /// Reads a section, as "gemm/fp8" or "decode/bf16/128"; nothing where it was not measured.
   std::optional<KernelTable> table(std::string_view section) const;
+  bool has(std::string_view section) const;
   std::vector<std::string_view> sections() const;
 
  private:

@@ -346,6 +346,11 @@ PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
     diagnostics_.warning(inputs_.where, path + key, message);
   };
   warn_of_stages(c, path);
+  if (c.engine.moe_backend != MoeBackend::kAuto &&
+      !(model.is_moe() && (model.weights == models::WeightDtype::kMxfp4 ||
+                           model.weights == models::WeightDtype::kNvfp4)))
+    warn(".engine.moe_backend",
+         "has no effect: " + model.name + " has no experts in 4-bit floating point");
   if (layout.block_size != c.engine.block_size && !layout.states && model.compressed.empty())
     warn(".engine.block_size", "is " + std::to_string(layout.block_size) +
                                    " for the layers that see everything, so that their blocks are "

@@ -76,6 +76,32 @@ TEST(KernelTable, NoCutOrChangedByteIsTakenForATableThatIsNone) {
   }
 }
 
+/// What Operations takes for granted where not_covered() has nothing to say.
+TEST(KernelLibrary, EveryGpuHasTheSectionsOfEveryModel) {
+  for (const std::string gpu :
+       {"A100-80", "H100-SXM", "H200", "B200", "B300", "GB200", "L40S", "RTX-PRO-6000"}) {
+    const KernelLibrary& library = *KernelLibrary::of(gpu);
+    for (const char* section :
+         {"gemm/bfloat16", "decode/bf16/128", "context/bf16/128", "all_reduce/graph"})
+      EXPECT_TRUE(library.has(section)) << gpu << " " << section;
+    for (const std::string_view section : library.sections()) {
+      if (section.starts_with("gemm/fp8")) {
+        EXPECT_TRUE(library.has("quantize/scale_matrix")) << gpu;
+      }
+      if (section == "gemm/fp8") {
+        EXPECT_TRUE(library.has("quantize/computescale")) << gpu;
+      }
+      for (const std::string phase : {"decode", "context"}) {
+        if (section.starts_with(phase + "/")) {
+          const std::string other = phase == "decode" ? "context" : "decode";
+          EXPECT_TRUE(library.has(other + std::string(section.substr(phase.size()))))
+              << gpu << " " << section;
+        }
+      }
+    }
+  }
+}
+
 TEST(KernelLibrary, EverySectionOfEveryFileIsSound) {
   std::size_t sections = 0;
   for (const std::string gpu :
@@ -153,6 +179,23 @@ TEST(KernelLatency, ADecodeOfOneSequenceReadsTheWeightsOnce) {
   EXPECT_LT(step, 6.83 / 0.6) << "small batches do not reach the bandwidth";
 }
 
+// Eager steps of 64 layers take 110 us each to launch; graphs that end before each attention wait
+// 10 us for the next, 12.5 us on two GPUs (models/roofline_parts.cpp).
+TEST(KernelLatency, WithoutGraphsLaunchesBound) {
+  RooflineOptions options;
+  options.async_scheduling = true;
+  const BatchShape one{.decode_requests = 1, .decode_context = 100};
+  const auto step = [&](std::int64_t tp, bool graphs, bool full) {
+    options.cuda_graphs = graphs;
+    options.full_graphs = full;
+    return ms(kernels_of("H200", "Qwen3-32B", {.tp = tp}, options)->step_ticks(one));
+  };
+  EXPECT_NEAR(step(2, true, false) - step(2, true, true), 64 * 0.0125, 1e-3);
+  EXPECT_LT(step(8, true, true), 64 * 0.110);
+  EXPECT_GT(step(8, false, true), 64 * 0.110);
+  EXPECT_LT(step(8, false, true), 64 * 0.110 + 1) << "and the attention of the decode";
+}
+
 TEST(KernelLatency, SharedPrefixesCostByTheirReaders) {
   const auto m = kernels_of("H100-SXM", "Qwen3-32B", {.tp = 2});
   ASSERT_TRUE(m);
@@ -179,6 +222,23 @@ TEST(KernelLatency, StepsOfQwen3OnTheH100) {
     const ResidualSummary s = summarise_residuals(relative);
     EXPECT_LT(s.mean_absolute, most) << "tp " << tp << ": bias " << s.bias << ", worst " << s.max;
   }
+}
+
+TEST(KernelLatency, ALongerContextNeverTakesLess) {
+  for (const char* gpu : {"H100-SXM", "B300", "L40S"})
+    for (const char* model : {"Qwen3-32B", "gpt-oss-120b"}) {
+      const auto m = kernels_of(gpu, model, {.tp = 4});
+      ASSERT_TRUE(m) << gpu << " " << model;
+      for (const std::int64_t batch : {1, 3, 17, 64, 200}) {
+        std::int64_t before = 0;
+        for (std::int64_t context = 1; context < 200'000; context += 1 + context / 16) {
+          const std::int64_t now =
+              m->step_ticks({.decode_requests = batch, .decode_context = batch * context});
+          ASSERT_GE(now, before) << gpu << " " << model << " " << batch << " of " << context;
+          before = now;
+        }
+      }
+    }
 }
 
 TEST(KernelLatency, SaysWhatItDoesNotCover) {

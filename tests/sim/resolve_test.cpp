@@ -295,6 +295,25 @@ TEST(KvTierRules, WrongKeysAreErrorsBeforeAnythingIsComputed) {
       "pulls: is not modelled: no server pulls from another one");
 }
 
+TEST(MoeBackend, IsSaidToHaveNoEffectWithoutExpertsInFourBits) {
+  const auto said = [](const char* model, MoeBackend backend) {
+    Scenario s = one_pool(model, EnginePreset::k2026H1);
+    s.cluster.pools[0].tensor_parallel = 8;
+    s.cluster.pools[0].engine.moe_backend = backend;
+    Diagnostics d;
+    resolve(s, no_files(), d);
+    for (const Diagnostic& item : d.items())
+      if (item.path == "cluster.pools[0].engine.moe_backend") return item.message;
+    return std::string();
+  };
+  EXPECT_EQ(said("Qwen3-30B-A3B", MoeBackend::kMarlin),
+            "has no effect: Qwen3-30B-A3B has no experts in 4-bit floating point");
+  EXPECT_EQ(said("Qwen3-32B", MoeBackend::kTriton),
+            "has no effect: Qwen3-32B has no experts in 4-bit floating point");
+  EXPECT_EQ(said("gpt-oss-120b", MoeBackend::kMarlin), "");
+  EXPECT_EQ(said("Qwen3-32B", MoeBackend::kAuto), "");
+}
+
 TEST(KvTierRules, GroupsOfLayersAreForOffloading) {
   Scenario s = one_pool("gpt-oss-120b", EnginePreset::k2026H2);
   s.cluster.pools[0].engine.kv_tiers = KvTierConfig{.connector = KvConnector::kLmcache};

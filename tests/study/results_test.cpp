@@ -221,8 +221,7 @@ TEST(GoodputObserver, WhatHoldsARequestOpenIsPartOfItsLatency) {
 }
 
 TEST(TrustErrors, TheBandIsTheLargerMeanErrorOfOutputAndOfTimePerToken) {
-  for (const Trust trust :
-       {Trust::kFitted, Trust::kExtrapolated, Trust::kRoofline, Trust::kDataSheet}) {
+  for (const Trust trust : trust_classes()) {
     double largest = 0;
     for (const TrustError& e : trust_errors())
       if (e.trust == trust &&

@@ -228,8 +228,7 @@ TEST_F(DeployedModels, AllRunOnEightB300) {
     const std::int64_t one = p.latency->step_ticks({.decode_requests = 1, .decode_context = 1000});
     const std::int64_t longer =
         p.latency->step_ticks({.decode_requests = 1, .decode_context = 8000});
-    // Measured kernels of one sequence scatter by 1 %.
-    EXPECT_GE(longer, one - one / 100) << name;
+    EXPECT_GE(longer, one) << name;
     EXPECT_LT(longer, 2 * one) << name << ": a step of one sequence is bound by weights";
   }
 }

@@ -209,6 +209,22 @@ TEST_F(VllmServe, TheEnvironmentCounts) {
   EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
+TEST_F(VllmServe, MarlinIsAnIntegerOfTheEnvironment) {
+  const auto experts = [&](const std::string& value) {
+    return load("    vllm_serve: VLLM_MXFP4_USE_MARLIN=" + value + " vllm serve m\n")
+        .scenario.cluster.pools[0]
+        .engine.moe_backend;
+  };
+  EXPECT_EQ(experts("1"), sim::MoeBackend::kMarlin);
+  EXPECT_EQ(experts("2"), sim::MoeBackend::kMarlin);
+  EXPECT_EQ(experts("0"), sim::MoeBackend::kTriton);
+  EXPECT_EQ(messages_of(diagnostics_), "");
+  EXPECT_EQ(experts("true"), sim::MoeBackend::kAuto);
+  EXPECT_NE(messages_of(diagnostics_).find("VLLM_MXFP4_USE_MARLIN must be 0 or 1 (got true)"),
+            std::string::npos)
+      << messages_of(diagnostics_);
+}
+
 /// The fate of each variable, and the warnings.
 TEST_F(VllmServe, VariablesOfEnginesAreListedAndUnknownOnesAreSaid) {
   load(

@@ -1,6 +1,7 @@
 #include "tools/results/trust_errors.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/check.h"
@@ -27,8 +28,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 Trust trust_named(std::string_view name) {
-  for (const Trust trust :
-       {Trust::kFitted, Trust::kExtrapolated, Trust::kKernels, Trust::kRoofline, Trust::kDataSheet})
+  for (const Trust trust : trust_classes())
     if (enum_name(trust) == name) return trust;
   ROUTESIM_CHECK(false, "unknown class of step times");
   return Trust::kDataSheet;
@@ -47,6 +47,13 @@ double mean_error(Trust trust, std::string_view quantity) {
 }
 
 }  // namespace
+
+std::span<const Trust> trust_classes() {
+  static constexpr std::array kClasses = {Trust::kFitted, Trust::kExtrapolated, Trust::kKernels,
+                                          Trust::kRoofline, Trust::kDataSheet};
+  static_assert(kClasses.size() == EnumNames<Trust>::value.size());
+  return kClasses;
+}
 
 std::vector<TrustError> parse_trust_errors(std::string_view csv) {
   std::vector<TrustError> errors;

@@ -22,6 +22,9 @@ struct TrustError {
   double worst = 0;       ///< The error of largest size, %.
 };
 
+/// The classes of step times, from the best known to the least.
+std::span<const models::Trust> trust_classes();
+
 /// First line of the table as CSV.
 inline constexpr std::string_view kTrustHeader =
     "step_times,quantity,published_numbers,mean_absolute_error_percent,worst_error_percent";

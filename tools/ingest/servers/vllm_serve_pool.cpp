@@ -430,10 +430,7 @@ class Filler {
       diagnostics_.error(v1->where, key_path_,
                          "VLLM_USE_V1=0 starts the engine before V1, which is not simulated",
                          "leave it out to simulate the servers with V1");
-    constexpr std::string_view kExperts = "engine.moe_backend";
-    const ShellWord* marlin = value("VLLM_MXFP4_USE_MARLIN");
-    if (marlin != nullptr && marlin->text == "1" && !is_explicit(kExperts))
-      set(kExperts, "marlin", marlin->where);
+    read_marlin(value("VLLM_MXFP4_USE_MARLIN"));
     constexpr std::string_view kChunk = "engine.moe_dp_chunk_size";
     const ShellWord* chunk = value("VLLM_MOE_DP_CHUNK_SIZE");
     const ShellWord* enabled = value("VLLM_ENABLE_MOE_DP_CHUNK");
@@ -444,6 +441,24 @@ class Filler {
                        "VLLM_MOE_DP_CHUNK_SIZE depends on " + printable(chunk->unknown) +
                            ", which is not known here",
                        "write its value out, or " + std::string(kChunk) + " into the pool");
+  }
+
+  /// vLLM takes an integer, 0 being false, and does not start with anything else (envs.py).
+  void read_marlin(const ShellWord* marlin) {
+    constexpr std::string_view kExperts = "engine.moe_backend";
+    if (marlin == nullptr || is_explicit(kExperts)) return;
+    const std::string& text = marlin->text;
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    if (digits && marlin->unknown.empty()) {
+      const bool on = text.find_first_not_of('0') != std::string::npos;
+      return set(kExperts, on ? "marlin" : "triton", marlin->where);
+    }
+    diagnostics_.error(marlin->where, key_path_,
+                       marlin->unknown.empty()
+                           ? "VLLM_MXFP4_USE_MARLIN must be 0 or 1 (got " + printable(text) + ")"
+                           : "VLLM_MXFP4_USE_MARLIN depends on " + printable(marlin->unknown) +
+                                 ", which is not known here",
+                       "write its value out, or " + std::string(kExperts) + " into the pool");
   }
 
   /// `--config FILE` on the command line: its flags are weaker than those beside it.

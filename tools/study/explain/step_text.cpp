@@ -47,11 +47,12 @@ std::string step_text(const sim::ResolvedPool& pool) {
   if (kernels != nullptr) header.insert(header.end(), {"kernel", "known by"});
   table.add_row(header);
   if (kernels != nullptr) {
-    const auto first = kernels->shares(kSteps[0]);
+    std::vector<std::vector<models::KernelLatency::Share>> shares;
+    for (const models::BatchShape& step : kSteps) shares.push_back(kernels->shares(step));
+    const auto& first = shares.front();
     for (std::size_t i = 0; i < first.size(); ++i) {
       std::vector<std::string> cells = {first[i].operation};
-      for (const models::BatchShape& step : kSteps)
-        cells.push_back(fixed_text(kernels->shares(step)[i].ns * 1e-3, 0));
+      for (const auto& step : shares) cells.push_back(fixed_text(step[i].ns * 1e-3, 0));
       cells.push_back(first[i].kernel.empty() ? "-" : first[i].kernel);
       cells.emplace_back(origin_text(first[i].origin));
       table.add_row(cells);

@@ -150,9 +150,7 @@ std::string headline(const SweepCells& cells, const SweepGoals& goals) {
 /// Says for each class of step times how many rows rest on it.
 std::vector<std::string> rests_on(const SweepRecord& record) {
   std::vector<std::string> said;
-  for (const models::Trust trust :
-       {models::Trust::kFitted, models::Trust::kExtrapolated, models::Trust::kKernels,
-        models::Trust::kRoofline, models::Trust::kDataSheet}) {
+  for (const models::Trust trust : trust_classes()) {
     const auto n = std::ranges::count(record.sweep_rows, std::string(enum_name(trust)),
                                       &SweepRowRecord::step_times);
     if (n > 0)

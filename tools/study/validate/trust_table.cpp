@@ -13,8 +13,6 @@ namespace {
 
 using models::Trust;
 
-constexpr std::array<Trust, 5> kClasses = {Trust::kFitted, Trust::kExtrapolated, Trust::kKernels,
-                                           Trust::kRoofline, Trust::kDataSheet};
 constexpr std::array<std::string_view, 4> kTrustQuantities = {
     "output tokens/s", "TTFT mean", "TTFT p90 and above", "time per output token"};
 
@@ -22,7 +20,7 @@ constexpr std::array<std::string_view, 4> kTrustQuantities = {
 
 std::vector<TrustError> trust_table(const std::vector<ScenarioValidation>& all) {
   std::vector<TrustError> errors;
-  for (const Trust trust : kClasses)
+  for (const Trust trust : trust_classes())
     for (const std::string_view quantity : kTrustQuantities) {
       TrustError e{.trust = trust, .quantity = std::string(quantity)};
       for (const ScenarioValidation& v : all)

@@ -320,10 +320,19 @@ Charts figures(const ScenarioValidation& v) {
 // ------------------------------------------------------------------------------ verdict
 
 std::string class_words(models::Trust trust) {
-  constexpr std::array<const char*, 5> kWords = {
-      "fitted step times", "step times beyond the fitted range", "step times of measured kernels",
-      "step times of a roofline", "step times of a data sheet"};
-  return kWords.at(static_cast<std::size_t>(trust));
+  switch (trust) {
+    case models::Trust::kFitted:
+      return "fitted step times";
+    case models::Trust::kExtrapolated:
+      return "step times beyond the fitted range";
+    case models::Trust::kKernels:
+      return "step times of measured kernels";
+    case models::Trust::kRoofline:
+      return "step times of a roofline";
+    case models::Trust::kDataSheet:
+      break;
+  }
+  return "step times of a data sheet";
 }
 
 /// How many rows of the error tables have a limit, and how many exceed it.
