@@ -16,6 +16,11 @@ void describe(Describer& d, FittedCurve& c) {
   field(d, {"kv_cache_dtype", "KV format it was fitted on; absent fits any."}, c.kv_cache_dtype);
   field(d, {"parameters", "The coefficients.", true}, c.parameters);
   field(d, {"range", "Batches the fit has seen."}, c.range);
+  field(d,
+        {"fitted_to",
+         "Published experiments that had a part in the fit: `validate --leave-out experiment` does "
+         "without the curve there."},
+        c.fitted_to);
   field(d, {"provenance", "From what data, by what command."}, c.provenance);
 }
 

@@ -2,6 +2,7 @@
 // entries and those of users from catalogue files; this library holds and finds them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ struct FittedCurve {
   std::optional<KvDtype> kv_cache_dtype = {};
   CostCurveParameters parameters;
   FittedRange range;
+  /// Published experiments, or folders of measurements, that had a part in the fit.
+  std::vector<std::string> fitted_to = {};
   std::string provenance;  ///< From what data, by what command.
 };
 
@@ -47,6 +50,10 @@ class Catalogue {
   /// "NAME-NVFP4", which also answers to the names that such checkpoints are published under.
   void add(ModelSpec m);
   void add(FittedCurve c) { curves_.push_back(std::move(c)); }
+  /// Forgets the curves of which `left_out` is true, as a blind test does.
+  void forget_curves(const std::function<bool(const FittedCurve&)>& left_out) {
+    std::erase_if(curves_, left_out);
+  }
   /// `s.table` must form a grid (MeasuredLatency::make).
   void add(MeasuredSteps s) { steps_.push_back(std::move(s)); }
 

@@ -14,7 +14,9 @@
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/servers/catalogue_file.h"
 #include "tools/study/validate/validation_record.h"
+#include "tools/study/validate/validation_run.h"
 
 namespace routesim::tools {
 namespace {
@@ -395,6 +397,50 @@ TEST_F(ValidateCommand, RefusesBadInput) {
     EXPECT_EQ(run_command_line(wrong, console), ExitCode::kInvalid) << wrong.back();
     EXPECT_EQ(console.output(), "");
     EXPECT_NE(console.errors, "");
+  }
+}
+
+/// The step times of the first pool of a shipped scenario without the curves it must be blind to;
+/// empty where nothing was fitted.
+std::string blind(const std::string& scenario, BlindTo what) {
+  const std::string path = std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/" + scenario + ".yaml";
+  Diagnostics d;
+  const ValidationInput input = load_validation_input(path, {}, {}, false, d);
+  EXPECT_FALSE(d.has_errors()) << messages_of(d);
+  const ValidationInput left = leave_out(input, path, {}, what);
+  if (left.variants.empty()) return {};
+  EXPECT_EQ(left.variants.size(), input.variants.size());
+  return left.variants.front().plan.pools.front().latency->provenance();
+}
+
+TEST(LeaveOut, TakesWhatIsKnownBestOfTheRest) {
+  // The report of January 2026 had a part in the curve of 2025-H2, not in that of 2026-H1.
+  EXPECT_TRUE(blind("llm-d-qwen3-32b-16xh100-rate60", BlindTo::kExperiment)
+                  .starts_with("cost curve H100-SXM / Qwen3-32B tp2 (2026-H1)"));
+  EXPECT_TRUE(blind("llm-d-qwen3-32b-16xh100-tiers", BlindTo::kExperiment)
+                  .starts_with("cost curve H100-SXM / Qwen3-32B tp2 (2025-H2)"));
+  const std::string kernels = "measured kernels of H100-SXM with vLLM 0.24: Qwen3-32B tp2";
+  EXPECT_EQ(blind("llm-d-qwen3-32b-16xh100", BlindTo::kExperiment), kernels);
+  for (const BlindTo what : {BlindTo::kModel, BlindTo::kHardware})
+    EXPECT_EQ(blind("llm-d-qwen3-32b-16xh100-rate60", what), kernels);
+  EXPECT_TRUE(blind("qwen2.5-7b-8xa10g", BlindTo::kHardware).starts_with("roofline, unfitted"));
+  EXPECT_EQ(blind("llm-d-gpt-oss-120b-docqa-8xh200", BlindTo::kModel), "");
+}
+
+TEST(LeaveOut, EveryShippedCurveSaysWhatHadAPartInIt) {
+  std::set<std::string> known;
+  for (const auto& entry : fs::directory_iterator(std::string(ROUTESIM_SOURCE_DIR) + "/scenarios"))
+    if (entry.path().extension() == ".yaml") {
+      Diagnostics d;
+      const LoadedScenario loaded = load_scenario({.path = entry.path().string()}, d);
+      for (const LoadedVariant& v : loaded.variants) known.insert(v.scenario.measured.experiment);
+    }
+  for (const models::FittedCurve& curve : builtin_catalogue().curves()) {
+    EXPECT_FALSE(curve.fitted_to.empty()) << curve.accelerator << " " << curve.model;
+    for (const std::string& name : curve.fitted_to)
+      EXPECT_TRUE(known.contains(name) ||
+                  fs::exists(std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/measured/" + name))
+          << name;
   }
 }
 

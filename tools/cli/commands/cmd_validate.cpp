@@ -32,6 +32,7 @@ struct ValidateSettings {
   std::vector<Output> outputs;
   bool summary = false;
   bool trust = false;  ///< Errors by what the step times rest on, with runs without a fit.
+  std::optional<BlindTo> left_out = {};
 };
 
 /// The scenario files of a folder that are compared with something, by name.
@@ -62,6 +63,9 @@ ValidateSettings read_validate_settings(Options& options) {
       .outputs = options.outputs(),
       .summary = options.has("summary"),
       .trust = options.has("trust")};
+  const std::string left_out = options.get("leave-out");
+  for (const BlindTo what : {BlindTo::kExperiment, BlindTo::kModel, BlindTo::kHardware})
+    if (enum_name(what) == left_out) settings.left_out = what;
   for (const std::string& text : options.all("fail-if")) {
     Diagnostics found;
     if (const std::optional<ErrorGate> gate = parse_error_gate(text, found))
@@ -117,6 +121,25 @@ std::vector<RowLimit> read_limits(const std::string& path, Diagnostics& diagnost
   return parse_limits_csv(text, path, diagnostics);
 }
 
+/// Every scenario without the curves that --leave-out names, if it had any.
+std::vector<ValidationInput> blind_inputs(const std::vector<ValidationInput>& inputs,
+                                          const ValidateSettings& settings, const Options& options,
+                                          Diagnostics& diagnostics) {
+  std::vector<ValidationInput> blind;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    ValidationInput input =
+        leave_out(inputs[i], settings.paths[i], options.all("set"), *settings.left_out);
+    if (!input.variants.empty()) blind.push_back(std::move(input));
+  }
+  if (blind.empty())
+    diagnostics.error({}, "--leave-out",
+                      "leaves nothing out: no step times of these scenarios were fitted to the " +
+                          std::string(settings.left_out == BlindTo::kExperiment ? "" : "same ") +
+                          std::string(enum_name(*settings.left_out)),
+                      "without it they are compared as they are");
+  return blind;
+}
+
 /// Every scenario and, for --trust, those with fitted step times once more without the fit.
 std::vector<ValidationInput> read_inputs(const ValidateSettings& settings, const Options& options,
                                          Diagnostics& diagnostics) {
@@ -124,7 +147,9 @@ std::vector<ValidationInput> read_inputs(const ValidateSettings& settings, const
   for (const std::string& path : settings.paths)
     inputs.push_back(load_validation_input(path, options.all("set"), options.all("variant"),
                                            options.has("force"), diagnostics));
-  if (!settings.trust || diagnostics.has_errors()) return inputs;
+  if (diagnostics.has_errors()) return inputs;
+  if (settings.left_out) return blind_inputs(inputs, settings, options, diagnostics);
+  if (!settings.trust) return inputs;
   for (std::size_t i = 0; i < settings.paths.size(); ++i) {
     for (const char* latency_model : {"kernels", "roofline"}) {
       ValidationInput unfitted =
@@ -194,6 +219,12 @@ Command validate_command() {
             "Only the errors by what the step times rest on, over these scenarios and, where "
             "they are fitted, once more on measured kernels and on the roofline (table, csv, "
             "markdown)."},
+           {.name = "leave-out",
+            .value_name = "WHAT",
+            .help = "Blind: only the scenarios whose step times were fitted, without the curves "
+                    "fitted to the same experiment, to any deployment of the same model, or to any "
+                    "on the same hardware. The other numbers of a scenario stay.",
+            .choices = {"experiment", "model", "hardware"}},
            variant_option(),
            set_option(),
            allow_library_option(),

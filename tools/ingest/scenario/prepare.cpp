@@ -370,10 +370,12 @@ void check_variant(const LoadedVariant& variant, Diagnostics& diagnostics) {
     if (!is_broken(known, d.path)) diagnostics.add(d);
 }
 
-std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics) {
+std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics,
+                                    const std::function<void(models::Catalogue&)>& change) {
   Diagnostics found;
   sim::Scenario scenario = variant.scenario;
-  const sim::ScenarioInputs inputs = open_inputs(variant, scenario, found);
+  sim::ScenarioInputs inputs = open_inputs(variant, scenario, found);
+  if (change) change(inputs.catalogue);
   warn_unread_headers(variant, found);
   check_handover(scenario, inputs.catalogue, found);
   check_one_model(scenario, inputs.catalogue, found);

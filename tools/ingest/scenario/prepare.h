@@ -2,6 +2,7 @@
 // commands after them turn what was read into a plan.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,7 +22,9 @@ models::Catalogue scenario_catalogue(const LoadedVariant& variant, sim::Scenario
 
 /// The variant resolved against the catalogues, its data files opened. Errors carry the place of
 /// the key they are about; nothing is returned then.
-std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics);
+/// `change`, where given, changes the catalogue that the variant is resolved with.
+std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics,
+                                    const std::function<void(models::Catalogue&)>& change = {});
 
 /// Adds what is wrong with the variant beside what `diagnostics` holds: with errors of reading,
 /// which left defaults in their places, only files, names, goals and measured numbers are looked

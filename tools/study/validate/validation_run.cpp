@@ -225,27 +225,69 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
   return input;
 }
 
+namespace {
+
+/// The variants of `input` as `again` plans them; those without a plan of their own are left out.
+ValidationInput planned_again(
+    const ValidationInput& input, const std::string& path, const std::vector<std::string>& sets,
+    const std::function<std::optional<sim::RunPlan>(LoadedVariant&, const sim::RunPlan&)>& again) {
+  ValidationInput out = input;
+  out.variants.clear();
+  Diagnostics said;
+  const LoadedScenario scenario = load_scenario({.path = path, .sets = sets}, said);
+  for (const ValidationVariant& before : input.variants)
+    for (LoadedVariant variant : scenario.variants)
+      if (variant.scenario.variant == before.plan.scenario.variant)
+        if (std::optional<sim::RunPlan> plan = again(variant, before.plan))
+          out.variants.push_back({std::move(*plan), before.table});
+  return out;
+}
+
+}  // namespace
+
 ValidationInput without_fit(const ValidationInput& input, const std::string& path,
                             const std::vector<std::string>& sets,
                             const std::string& latency_model) {
-  ValidationInput unfitted = input;
-  unfitted.variants.clear();
-  Diagnostics said;
-  const LoadedScenario scenario = load_scenario({.path = path, .sets = sets}, said);
-  for (const ValidationVariant& fitted : input.variants) {
-    const auto is_fitted = [](const sim::ResolvedPool& pool) {
-      return pool.latency->trust({}) == models::Trust::kFitted;
-    };
-    if (std::ranges::none_of(fitted.plan.pools, is_fitted)) continue;
-    for (LoadedVariant variant : scenario.variants) {
-      if (variant.scenario.variant != fitted.plan.scenario.variant) continue;
-      for (sim::PoolConfig& pool : variant.scenario.cluster.pools)
-        pool.latency_model = latency_model;
-      std::optional<sim::RunPlan> plan = prepare(variant, said);
-      if (plan) unfitted.variants.push_back({std::move(*plan), fitted.table});
-    }
-  }
-  return unfitted;
+  const auto is_fitted = [](const sim::ResolvedPool& pool) {
+    return pool.latency->trust({}) == models::Trust::kFitted;
+  };
+  return planned_again(
+      input, path, sets,
+      [&](LoadedVariant& variant, const sim::RunPlan& before) -> std::optional<sim::RunPlan> {
+        if (std::ranges::none_of(before.pools, is_fitted)) return std::nullopt;
+        for (sim::PoolConfig& pool : variant.scenario.cluster.pools)
+          pool.latency_model = latency_model;
+        Diagnostics said;
+        return prepare(variant, said);
+      });
+}
+
+ValidationInput leave_out(const ValidationInput& input, const std::string& path,
+                          const std::vector<std::string>& sets, BlindTo what) {
+  return planned_again(
+      input, path, sets,
+      [&](LoadedVariant& variant, const sim::RunPlan& before) -> std::optional<sim::RunPlan> {
+        const std::string& experiment = variant.scenario.measured.experiment;
+        const auto forget = [&](models::Catalogue& catalogue) {
+          catalogue.forget_curves([&](const models::FittedCurve& curve) {
+            if (what == BlindTo::kExperiment)
+              return std::ranges::find(curve.fitted_to, experiment) != curve.fitted_to.end();
+            return std::ranges::any_of(before.pools, [&](const sim::ResolvedPool& pool) {
+              return what == BlindTo::kModel
+                         ? catalogue.find_model(curve.model) ==
+                               catalogue.find_model(pool.config.model)
+                         : catalogue.find_accelerator(curve.accelerator) ==
+                               catalogue.find_accelerator(pool.config.accelerator);
+            });
+          });
+        };
+        Diagnostics said;
+        std::optional<sim::RunPlan> plan = prepare(variant, said, forget);
+        for (std::size_t i = 0; plan && i < plan->pools.size(); ++i)
+          if (plan->pools[i].latency->provenance() != before.pools[i].latency->provenance())
+            return plan;
+        return std::nullopt;
+      });
 }
 
 std::vector<ScenarioValidation> run_validation(
