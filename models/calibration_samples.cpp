@@ -97,8 +97,9 @@ CurveSample step_sample(const BatchShape& shape, double ms) {
   s.ms = ms;
   at(s, Coefficient::kStep) = 1;
   at(s, Coefficient::kSequence) = as_real(shape.decode_requests);
-  at(s, Coefficient::kContext) = as_real(shape.decode_context - shape.shared_context) * 1e-6;
-  at(s, Coefficient::kSharedContext) = as_real(shape.shared_context) * 1e-6;
+  const std::int64_t shared = widely_shared(shape);
+  at(s, Coefficient::kContext) = as_real(shape.decode_context - shared) * 1e-6;
+  at(s, Coefficient::kSharedContext) = as_real(shared) * 1e-6;
   at(s, Coefficient::kPrefillToken) = as_real(shape.prefill_tokens) * 1e-3;
   at(s, Coefficient::kPrefillPair) = as_real(shape.prefill_pairs) * 1e-6;
   at(s, Coefficient::kPrefillChunk) = as_real(shape.prefill_requests);

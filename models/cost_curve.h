@@ -1,12 +1,12 @@
 // A step-time curve with a handful of physical coefficients, fitted to measurements:
 //
-//   gpu = a + c·B + d·(U + θ·(T−U)) + p1·P + p2·S + k·chunks + m·tokens + group terms
+//   gpu = a + c·B + d·(T − (1−θ)·W) + p1·P + p2·S + k·chunks + m·tokens + group terms
 //   cpu = h0 + h1·sequences
 //   step = async ? max(gpu, cpu) : gpu + cpu
 //
-// Decode and prefill of a mixed step add up: that is what static-batch measurements of vLLM show.
-// FlashAttention 2 computes a tile for each head of a decode beside a prompt chunk: a token of
-// decode context costs at least mixed_context there.
+// W is widely_shared(). Decode and prefill of a mixed step add up: that is what static-batch
+// measurements of vLLM show. FlashAttention 2 computes a tile for each head of a decode beside a
+// prompt chunk: a token of decode context costs at least mixed_context there.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,8 @@ struct CostCurveParameters {
   double step_ms = 0;                    ///< a: weights streamed once, launches.
   double sequence_ms = 0;                ///< c: per decoding sequence.
   double context_us_per_ktok = 0;        ///< d: per 1000 effective KV tokens read by decode.
-  double shared_context_weight = 1;      ///< θ in [0, 1]: cost of context others read too.
+  double shared_context_weight = 1;      ///< θ in [0, 1]: cost of context that many read.
   double mixed_context_us_per_ktok = 0;  ///< The same beside a prompt chunk; 0: no dearer.
-  std::int64_t max_shared_prefix = 0;    ///< Longer shared prefixes cost full price; 0: none does.
   double prefill_us_per_token = 0;       ///< p1.
   double prefill_pair_ns = 0;     ///< p2: per unit of S = Σ (computed+new)² − computed².
   double prefill_chunk_ms = 0;    ///< k: per prompt chunk.
@@ -42,7 +41,7 @@ void describe(Describer& d, CostCurveParameters& p);
 /// The box of batches the coefficients were fitted on; 0 means "no upper limit known".
 struct FittedRange {
   std::int64_t max_decode_requests = 0;
-  std::int64_t max_decode_context = 0;  ///< Effective tokens: shared ones weighed by θ.
+  std::int64_t max_decode_context = 0;  ///< Effective tokens: those that many read count θ.
   std::int64_t max_prefill_tokens = 0;
   std::int64_t max_prefill_context = 0;  ///< Longest prompt, as the mean over the step's chunks.
 };

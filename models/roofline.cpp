@@ -76,7 +76,6 @@ CostCurveParameters Roofline::as_cost_curve() const {
   p.context_us_per_ktok = as_real(context) * tick_ns;
   p.shared_context_weight =
       context > 0 ? as_real(attention_.shared_context_ticks()) / as_real(context) : 1.0;
-  p.max_shared_prefix = attention_.max_shared_prefix();
   const std::int64_t beside_prompt =
       attention_.decode_ticks({.decode_context = 1, .prefill_requests = 1, .prefill_tokens = 2});
   if (beside_prompt > context) p.mixed_context_us_per_ktok = as_real(beside_prompt) * tick_ns;

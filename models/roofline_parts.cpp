@@ -266,10 +266,7 @@ AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const
   const double pair = m.is_mla() ? pair_of(m.head_dim + m.rope_dim, m.v_head_dim)
                                  : pair_of(m.head_dim, m.v_head_dim);
   pair_ns_ = pair * as_real(seeing);
-  const auto layer_bytes = as_real(kv_entry_bytes(m, kv, p.tp));
-  // The L2 of these GPUs is two halves, and each keeps what its own multiprocessors read.
-  max_shared_prefix_ = static_cast<std::int64_t>(a.l2_bytes / 2 / layer_bytes);
-  const double layer = layer_bytes / kv_rate;
+  const double layer = as_real(kv_entry_bytes(m, kv, p.tp)) / kv_rate;
   const double full = layer * as_real(seeing);
   prefill_context_ns_ = full;
   // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
@@ -353,9 +350,9 @@ std::int64_t AttentionCost::decode_ticks(const BatchShape& s) const {
     sum += times(mixed ? b.mixed_ticks : b.ticks,
                  std::min(s.decode_context, s.decode_requests * b.window));
   if (mixed) return bounded_ticks(sum + times(mixed_context_, s.decode_context));
-  return bounded_ticks(
-      sum + times(context_, s.decode_context - s.shared_context) +
-      times(shares_prefixes(s, max_shared_prefix_) ? shared_context_ : context_, s.shared_context));
+  const std::int64_t shared = widely_shared(s);
+  return bounded_ticks(sum + times(context_, s.decode_context - shared) +
+                       times(shared_context_, shared));
 }
 
 // The windows still fill, until the last token of the shortest that is not full.

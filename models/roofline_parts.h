@@ -88,8 +88,6 @@ class AttentionCost {
   double pair_ns() const { return pair_ns_; }
   std::int64_t context_ticks() const { return context_; }
   std::int64_t shared_context_ticks() const { return shared_context_; }
-  /// Longer shared prefixes do not stay in L2; 0: no limit.
-  std::int64_t max_shared_prefix() const { return max_shared_prefix_; }
 
  private:
   /// Layers that read no more than `window` tokens of a context: those with a window, and those
@@ -112,7 +110,6 @@ class AttentionCost {
   double state_token_ns_ = 0;  ///< Per prompt token.
   /// The same beside a prompt chunk where the kernel computes whole tiles; 0: as without.
   std::int64_t mixed_context_ = 0;
-  std::int64_t max_shared_prefix_ = 0;
 };
 
 /// How long GPUs take to add up what lies on each of them. The default is that of a single one.

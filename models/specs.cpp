@@ -341,13 +341,12 @@ static void describe_attention(Describer& d, AcceleratorSpec& a) {
        "chunk: 64 with FlashAttention 2 (vllm-project/vllm#58013), 0 where decodes keep a path of "
        "their own."},
       a.mixed_decode_rows, IntRange{0, 1024});
-  field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
-        a.shared_context_weight, RealRange{.min = 0, .max = 1});
   field(d,
-        {"l2_bytes",
-         "L2 cache, bytes. A shared prefix is re-read at shared_context_weight while a layer of it "
-         "takes at most half of it; 0 is no limit."},
-        a.l2_bytes, RealRange{.min = 0, .max = kMostOfAnything});
+        {"shared_context_weight",
+         "Cost of context in blocks that eight or more sequences read, 1 is full price; fewer "
+         "readers "
+         "save less."},
+        a.shared_context_weight, RealRange{.min = 0, .max = 1});
 }
 
 void describe(Describer& d, AcceleratorSpec& a) {

@@ -83,8 +83,7 @@ struct AcceleratorSpec {
   /// Rows of a tile of the attention kernel that a decode beside a prompt chunk computes for each
   /// of its heads, one of them needed (FlashAttention 2); 0: the kernel has a path for decodes.
   std::int64_t mixed_decode_rows = 0;
-  double shared_context_weight = 1;  ///< Cost of re-reading a block others read too (θ).
-  double l2_bytes = 0;               ///< L2 cache; a shared prefix is re-read there. 0: unlimited.
+  double shared_context_weight = 1;  ///< Cost of a block that many sequences read (θ).
   double kernel_us = 3.0;            ///< Fixed time of one matrix product, besides the above.
   double layer_us = 15;              ///< Fixed time of a layer: norms, rotary, attention launch.
   double expert_layer_us = 20;       ///< Fixed time of a layer's routing, sorting, reducing.

@@ -16,21 +16,6 @@ namespace {
 /// sequence: 0.013 and 0.019 ms, v0.24 on an H100 (`scenarios/measured/gpu_kernels`,
 /// host_step.csv).
 constexpr double kHostStepMs = 1.2, kHostSequenceMs = 0.015;
-/// How much of the price of a token of context a reader pays that is not its first, by the readers
-/// of a prefix: medians of vLLM's kernel on an H100 and an H200
-/// (`scenarios/measured/gpu_kernels`, flash_attention_groups.csv).
-constexpr std::array<double, 4> kReaders = {1, 2, 4, 8};
-constexpr std::array<double, 4> kSlowL2 = {1, 0.83, 0.82, 0.75};
-constexpr std::array<double, 4> kFastL2 = {1, 0.77, 0.61, 0.54};
-
-double price_of_shared(double readers, bool fast_memory) {
-  const std::array<double, 4>& price = fast_memory ? kSlowL2 : kFastL2;
-  for (std::size_t i = 1; i < kReaders.size(); ++i)
-    if (readers < kReaders[i])
-      return price[i - 1] + (price[i] - price[i - 1]) * (readers - kReaders[i - 1]) /
-                                (kReaders[i] - kReaders[i - 1]);
-  return price.back();
-}
 
 }  // namespace
 
@@ -43,7 +28,7 @@ std::optional<KernelLatency> KernelLatency::make(const AcceleratorSpec& gpu, con
   out.surface_ = std::move(*surface);
   out.options_ = options;
   out.launches_ = LaunchCost(gpu, m, p, options.cuda_graphs, options.full_graphs);
-  out.fast_memory_ = gpu.memory_tb_per_s > 4;  // Faster than an H100's, with the same L2.
+  out.shared_price_ = gpu.shared_context_weight;
   out.provenance_ = "measured kernels of " + kernels::KernelLibrary::of(gpu.name)->name() + ": " +
                     m.name + " tp" + std::to_string(p.tp) +
                     (p.ep > 1 ? " ep" + std::to_string(p.ep) : "");
@@ -77,13 +62,9 @@ double KernelLatency::fixed_ns(const BatchShape& s) const {
 
 DecodeLine KernelLatency::decode_line(const BatchShape& s) const {
   if (s.decode_requests == 0) return {.first = 0, .slope = 0, .steps = kUnboundedSteps};
-  std::int64_t context = s.decode_context;
-  if (s.shared_context > 0) {
-    const double groups = as_real(std::max<std::int64_t>(1, s.decode_requests - s.shared_readers));
-    const double price = price_of_shared(as_real(s.decode_requests) / groups, fast_memory_);
-    context -= static_cast<std::int64_t>(as_real(s.shared_context) * (1 - price));
-  }
-  DecodeLine line = models::decode_line(surface_.decode, s.decode_requests, context);
+  const auto saved = static_cast<std::int64_t>(as_real(widely_shared(s)) * (1 - shared_price_));
+  DecodeLine line =
+      models::decode_line(surface_.decode, s.decode_requests, s.decode_context - saved);
   if (s.prefill_tokens > s.prefill_requests)
     line.first = std::max(line.first, ns_to_ticks(beside_prompt_ns_ * as_real(s.decode_context)));
   return line;
@@ -132,7 +113,7 @@ CostCurveParameters KernelLatency::as_cost_curve() const {
   p.prefill_pair_ns = surface_.context.at(1, longest) / (longest * longest);
   const DecodeLine line = models::decode_line(surface_.decode, kMany, kMany * kContext);
   p.context_us_per_ktok = as_real(line.slope) * kTickNs;
-  p.shared_context_weight = price_of_shared(as_real(kFew), fast_memory_);
+  p.shared_context_weight = shared_price_;
   p.async_scheduling = options_.async_scheduling;
   (options_.async_scheduling ? p.cpu_step_ms : p.step_ms) += kHostStepMs;
   (options_.async_scheduling ? p.cpu_sequence_ms : p.sequence_ms) += kHostSequenceMs;

@@ -51,7 +51,7 @@ class KernelLatency final : public LatencyModel {
   kernels::StepSurface surface_;
   RooflineOptions options_;
   LaunchCost launches_;
-  bool fast_memory_ = false;     ///< L2 saves less than on an H100.
+  double shared_price_ = 1;      ///< Of a token of context that many read.
   double beside_prompt_ns_ = 0;  ///< Per token of decode context where prompts slow it down.
   std::string provenance_;
 };

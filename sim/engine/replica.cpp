@@ -400,7 +400,7 @@ bool Replica::begin_stretch(Rank& r) {
   next.decode_context = r.scheduler.decode_context() + members;
   if (r.scheduler.kv().shared_tokens() > next.decode_context) return false;
   next.shared_context = r.scheduler.kv().shared_tokens();
-  next.shared_readers = r.scheduler.kv().shared_readers();
+  next.shared_once = r.scheduler.kv().shared_once();
   const models::DecodeRun run = options_.latency->decode_run(next);
   if (run.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
   const std::int64_t boundaries = std::min(forecast.pure_decode, run.steps);
@@ -519,7 +519,7 @@ void Replica::advance_plans(Rank& r, std::int64_t passes) {
   StepPlan& last = async ? r.ahead() : r.on_gpu();
   const models::BatchShape before = last.shape;
   last.shape.shared_context = r.scheduler.kv().shared_tokens();
-  last.shape.shared_readers = r.scheduler.kv().shared_readers();
+  last.shape.shared_once = r.scheduler.kv().shared_once();
   last.shape.decode_context += passes * before.decode_requests;
   last.pass += passes;
   if (!async) return;

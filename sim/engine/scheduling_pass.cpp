@@ -35,7 +35,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   if (has_tiers()) stores_.store_computed(plan);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
   plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
-  plan.shape.shared_readers = kv().shared_readers();
+  plan.shape.shared_once = kv().shared_once();
   if (!pass_.prefills_deferred)
     last_release_ =
         waiting_.queue().empty() ? LastRelease::kAdmittedAll : LastRelease::kLeftWaiting;

@@ -205,7 +205,7 @@ void KvCache::take_hits(const CachedPrefix& hits, BlockHolding& holding) {
       free_count_ -= run.blocks;
     } else if (!run.window) {
       extra_references_ += run.blocks;
-      if (&p == hits.pieces.data()) ++extra_readers_;
+      if (run.references == 2) shared_blocks_ += run.blocks;
     }
   }
   holding.pieces = hits.pieces;
@@ -385,7 +385,7 @@ void KvCache::release(BlockHolding& holding) {
       if (--run.references > 0) {
         if (run.window) continue;
         extra_references_ -= run.blocks;
-        if (i == 0 && k == 0) --extra_readers_;
+        if (run.references == 1) shared_blocks_ -= run.blocks;
         continue;
       }
       link_before(parts_[k], 0);
@@ -458,13 +458,16 @@ void KvCache::verify() const {
   ROUTESIM_CHECK(free_seen == free_count_, "free queue length " + std::to_string(free_seen) +
                                                " differs from the count " +
                                                std::to_string(free_count_));
-  std::int64_t extra = 0, unreferenced = 0, findable = 0;
+  std::int64_t extra = 0, shared = 0, unreferenced = 0, findable = 0;
   for (std::size_t i = 1; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
     if (run.kind == Kind::kUnused) continue;
     ROUTESIM_CHECK(run.references >= 0, "negative reference count");
     if (run.references == 0) unreferenced += run.blocks;
-    if (run.references > 1 && !run.window) extra += std::int64_t{run.blocks} * (run.references - 1);
+    if (run.references > 1 && !run.window) {
+      extra += std::int64_t{run.blocks} * (run.references - 1);
+      shared += run.blocks;
+    }
     if (run.kind != Kind::kPublic) continue;
     ++findable;
     ROUTESIM_CHECK(std::ssize(run.keys) == run.blocks && run.keys.front() == run.first_key,
@@ -481,7 +484,8 @@ void KvCache::verify() const {
       ROUTESIM_CHECK(find(run.keys[k]) == 0, "a key held twice is inside a run");
   }
   ROUTESIM_CHECK(unreferenced == free_count_, "an unreferenced block is not in the free queue");
-  ROUTESIM_CHECK(extra == extra_references_, "shared-reference count drifted");
+  ROUTESIM_CHECK(extra == extra_references_ && shared == shared_blocks_,
+                 "shared-reference count drifted");
   ROUTESIM_CHECK(findable >= static_cast<std::int64_t>(table_used_), "the table holds dead keys");
 }
 

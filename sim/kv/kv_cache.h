@@ -76,8 +76,8 @@ class KvCache {
   /// Tokens of context that stand in blocks another sequence also holds: block_size times the sum
   /// over blocks of (references - 1).
   std::int64_t shared_tokens() const { return extra_references_ * block_size_; }
-  /// Holders of first blocks beyond the first one of each.
-  std::int64_t shared_readers() const { return extra_readers_; }
+  /// The tokens of those blocks, each once.
+  std::int64_t shared_once() const { return shared_blocks_ * block_size_; }
   std::int64_t evictions() const { return evictions_; }
   /// Changes whenever the answer of a lookup() might, or how it is cut into runs.
   std::uint64_t version() const { return version_; }
@@ -250,7 +250,7 @@ class KvCache {
   FreeQueue mode_;
   std::int64_t free_count_ = 0;
   std::int64_t extra_references_ = 0;
-  std::int64_t extra_readers_ = 0;
+  std::int64_t shared_blocks_ = 0;  ///< With two references or more.
   std::int64_t evictions_ = 0;
   std::uint64_t version_ = 1;
   std::vector<Run> runs_;

@@ -28,19 +28,30 @@ TEST(CostCurve, DecodeStepByHand) {
               14.3 + 2.72 + 0.75 * 14.18848, 1e-4);
 }
 
-TEST(CostCurve, LongPrefixesAreReadAtFullPrice) {
-  CostCurveParameters p = reference();
-  p.max_shared_prefix = 8'080;
-  const CostCurve curve(p, {.max_decode_context = 300'000}, "test");
+TEST(CostCurve, SharedContextIsAsCheapAsItsReadersMakeIt) {
+  const CostCurve curve(reference(), {.max_decode_context = 280'000}, "test");
   BatchShape s{.decode_requests = 40, .decode_context = 323'200, .shared_context = 161'600};
   const double full = 14.3 + 2.72 + 14.18848;
-  s.shared_readers = 20;  // 8,080 tokens each.
-  EXPECT_NEAR(ms(curve.step_ticks(s)), full - 0.25 * 14.18848, 2e-4);
+  struct Row {
+    std::int64_t once;
+    double saved;  // Of what many readers save.
+  };
+  for (const Row row : {Row{161'600, 0.6},        // Two readers a block.
+                        Row{80'800, 0.675},       // Three.
+                        Row{161'600 / 3, 0.75},   // Four.
+                        Row{161'600 / 5, 0.875},  // Six.
+                        Row{161'600 / 7, 1},      // Eight.
+                        Row{100, 1}}) {
+    s.shared_once = row.once;
+    EXPECT_NEAR(ms(curve.step_ticks(s)), full - row.saved * 0.25 * 14.18848, 5e-4) << row.once;
+    EXPECT_EQ(curve.decode_run(s).first, curve.step_ticks(s));
+  }
+  // 323,200 tokens less half of 0.6 of 161,600 are 274,720, and with fewer readers more than the
+  // fit saw.
+  s.shared_once = 161'600;
   EXPECT_EQ(curve.trust(s), Trust::kFitted);
-  s.shared_readers = 19;
-  EXPECT_NEAR(ms(curve.step_ticks(s)), full, 2e-4);
-  EXPECT_EQ(curve.trust(s), Trust::kExtrapolated) << "323,200 tokens are read, not 242,400";
-  EXPECT_EQ(curve.decode_run(s).first, curve.step_ticks(s));
+  s.shared_once = 323'200;
+  EXPECT_EQ(curve.trust(s), Trust::kExtrapolated);
 }
 
 TEST(CostCurve, PrefillAddsToDecode) {

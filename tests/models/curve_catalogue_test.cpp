@@ -40,8 +40,8 @@ const Published kPublished[] = {{"H100-SXM",
                                  14.40883,
                                  // 14.297 + 40 x 0.06781 + 40 x 0.04402
                                  18.7702,
-                                 // 20 of the 40 thousand tokens cost 0.45 of the rest
-                                 18.28598,
+                                 // 20 of the 40 thousand tokens cost 0.35 of the rest
+                                 18.19794,
                                  // 14.297 + 2,000 x 0.04778 + 4 x 1.033 + 12
                                  125.989,
                                  // and 10 x 0.06781 + 10 x 0.04402 more
@@ -54,8 +54,8 @@ const Published kPublished[] = {{"H100-SXM",
                                  9.5025,
                                  // 9.417 + 40 x 0.06216 + 40 x 0.02334
                                  12.837,
-                                 // 20 of the 40 thousand tokens cost 0.45 of the rest
-                                 12.58026,
+                                 // 20 of the 40 thousand tokens cost 0.35 of the rest
+                                 12.53358,
                                  // 9.417 + 2,000 x 0.0283 + 4 x 0.4341 + 0
                                  67.7534,
                                  // and 10 x 0.06216 + 10 x 0.02334 more
@@ -68,8 +68,8 @@ const Published kPublished[] = {{"H100-SXM",
                                  7.20116,
                                  // 7.127 + 40 x 0.06367 + 40 x 0.01049
                                  10.0934,
-                                 // 20 of the 40 thousand tokens cost 0.45 of the rest
-                                 9.97801,
+                                 // 20 of the 40 thousand tokens cost 0.35 of the rest
+                                 9.95703,
                                  // 7.127 + 2,000 x 0.01856 + 4 x 0 + 0
                                  44.247,
                                  // and 10 x 0.06367 + 10 x 0.01049 more
@@ -78,16 +78,16 @@ const Published kPublished[] = {{"H100-SXM",
                                  "Qwen3-32B",
                                  {.tp = 2},
                                  "2026-H1",
-                                 // 12.8 + 1 x 0.068 + 1 x 0.0439
-                                 12.9119,
-                                 // 12.8 + 40 x 0.068 + 40 x 0.0439
-                                 17.276,
-                                 // 20 of the 40 thousand tokens cost 0.45 of the rest
-                                 16.7931,
-                                 // 12.8 + 2,000 x 0.045 + 4 x 1.4 + 10
-                                 118.4,
+                                 // 12.08 + 1 x 0.068 + 1 x 0.0439
+                                 12.1919,
+                                 // 12.08 + 40 x 0.068 + 40 x 0.0439
+                                 16.556,
+                                 // 20 of the 40 thousand tokens cost 0.35 of the rest
+                                 15.9853,
+                                 // 12.08 + 2,000 x 0.045 + 4 x 1.4 + 11.26
+                                 118.94,
                                  // and 10 x 0.068 + 10 x 0.0439 more
-                                 119.519},
+                                 120.059},
                                 {"A10G",
                                  "Qwen2.5-7B",
                                  {},
@@ -168,10 +168,7 @@ TEST(PublishedCurves, StepTimesByHand) {
                       .prefill_pairs = 4'000'000};
     expect(row.one, {.decode_requests = 1, .decode_context = 1'000});
     expect(row.forty, {.decode_requests = 40, .decode_context = 40'000});
-    expect(row.shared, {.decode_requests = 40,
-                        .decode_context = 40'000,
-                        .shared_context = 20'000,
-                        .shared_readers = 20});
+    expect(row.shared, {.decode_requests = 40, .decode_context = 40'000, .shared_context = 20'000});
     expect(row.prompt, prompt);
     prompt.decode_requests = 10;
     prompt.decode_context = 10'000;

@@ -60,16 +60,16 @@ std::size_t audit(T value) {
 }
 
 TEST(Describe, EveryConfigStructOfTheModule) {
-  EXPECT_EQ(audit(AcceleratorSpec{}), 39u);
+  EXPECT_EQ(audit(AcceleratorSpec{}), 38u);
   EXPECT_EQ(audit(ModelSpec{}), 44u);
   EXPECT_EQ(audit(StateLayers{}), 8u);
   EXPECT_EQ(audit(SparseLayers{}), 6u);
   EXPECT_EQ(audit(CompressedLayers{}), 2u);
   EXPECT_EQ(audit(WeightFormat{}), 3u);
   EXPECT_EQ(audit(Parallelism{}), 4u);
-  EXPECT_EQ(audit(CostCurveParameters{}), 16u);
+  EXPECT_EQ(audit(CostCurveParameters{}), 15u);
   EXPECT_EQ(audit(FittedRange{}), 4u);
-  EXPECT_EQ(audit(FittedCurve{}), 8u);
+  EXPECT_EQ(audit(FittedCurve{}), 9u);
   EXPECT_EQ(audit(MeasuredTable{}), 4u);
   EXPECT_EQ(audit(DecodePoint{}), 3u);
   EXPECT_EQ(audit(PrefillPoint{}), 3u);

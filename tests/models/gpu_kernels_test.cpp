@@ -163,6 +163,15 @@ TEST(GpuKernels, ThePriceOfASharedTokenFallsWithItsReadersAndNotWithTheLength) {
       }
       expect_said(by_readers + " on the " + device.substr(0, 4));
     }
+    // What step times make of them (widely_shared), at the price that the catalogue has.
+    const double many = catalogue().find_accelerator(device)->shared_context_weight;
+    for (const std::int64_t readers : {2, 4, 8}) {
+      const BatchShape s{.shared_context = 1000 * (readers - 1), .shared_once = 1000};
+      const double priced = 1 - (1 - many) * as_real(widely_shared(s)) / as_real(s.shared_context);
+      EXPECT_NEAR(median(prices(vllm, device, "readers", std::to_string(readers))), priced, 0.05)
+          << device << ", " << readers << " readers";
+    }
+    EXPECT_NEAR(median(prices(vllm, device, "readers", "all")), many, 0.01) << device;
     std::vector<double> by_length;
     for (const std::string length : {"2048", "4096", "6000", "8192", "12288", "16000", "24000"})
       by_length.push_back(median(prices(vllm, device, "prefix", length)));

@@ -202,10 +202,10 @@ TEST(KernelLatency, SharedPrefixesCostByTheirReaders) {
   BatchShape s{.decode_requests = 64, .decode_context = 64 * 16'384};
   const std::int64_t alone = m->step_ticks(s);
   s.shared_context = 32 * 16'000;  // Pairs.
-  s.shared_readers = 32;
+  s.shared_once = 32 * 16'000;
   const std::int64_t pairs = m->step_ticks(s);
   s.shared_context = 63 * 16'000;  // All read the same.
-  s.shared_readers = 63;
+  s.shared_once = 16'000;
   const std::int64_t all = m->step_ticks(s);
   EXPECT_LT(pairs, alone);
   EXPECT_LT(all, pairs);

@@ -27,10 +27,9 @@ class BlockCache {
     for (const Block& b : blocks_) n += std::max<std::int64_t>(0, b.references - 1);
     return n;
   }
-  std::int64_t shared_readers() const {
+  std::int64_t blocks_of_several() const {
     std::int64_t n = 0;
-    for (const Block& b : blocks_)
-      if (b.first) n += std::max<std::int64_t>(0, b.references - 1);
+    for (const Block& b : blocks_) n += b.references > 1 ? 1 : 0;
     return n;
   }
   std::int64_t findable_blocks() const {
@@ -69,7 +68,6 @@ class BlockCache {
       queue_.pop_front();
       if (blocks_[b].keyed) evict(b);
       blocks_[b].references = 1;
-      blocks_[b].first = owned.empty();
       owned.push_back(b);
     }
   }
@@ -103,7 +101,6 @@ class BlockCache {
     BlockKey key = 0;
     std::int64_t references = 0;
     bool keyed = false;
-    bool first = false;
   };
   void evict(std::size_t b) {
     ++evictions_;

@@ -61,7 +61,7 @@ class Pair {
     ASSERT_EQ(runs_.free_blocks(), oracle_.free_blocks());
     ASSERT_EQ(runs_.evictions(), oracle_.evictions());
     ASSERT_EQ(runs_.shared_tokens(), 16 * oracle_.shared_blocks());
-    ASSERT_EQ(runs_.shared_readers(), oracle_.shared_readers());
+    ASSERT_EQ(runs_.shared_once(), 16 * oracle_.blocks_of_several());
     ASSERT_EQ(runs_.findable_blocks(), oracle_.findable_blocks());
     std::vector<const BlockHolding*> holdings;
     for (const Twin& t : twins_) holdings.push_back(&t.holding);

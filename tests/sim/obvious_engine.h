@@ -133,7 +133,6 @@ class ObviousEngine {
     int references = 0;
     Key key;  // Without tokens: none.
     bool window = false;
-    bool first = false;  // Holds the first tokens of a sequence.
     bool keyed() const { return !key.second.empty(); }
   };
   struct Hits {
@@ -536,7 +535,7 @@ class ObviousEngine {
     for (const Block& b : blocks_)
       if (b.references > 1 && !b.window) {
         step.shape.shared_context += (b.references - 1) * rules_.block_size;
-        step.shape.shared_readers += b.first ? b.references - 1 : 0;
+        step.shape.shared_once += rules_.block_size;
       }
     step.shape.shared_context = std::min(step.shape.shared_context, step.shape.decode_context);
   }
@@ -643,7 +642,6 @@ class ObviousEngine {
       evict(b);
       at(b).references = 1;
       at(b).window = window;
-      at(b).first = owned.empty();
       owned.push_back(b);
     }
   }

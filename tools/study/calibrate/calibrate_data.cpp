@@ -29,10 +29,11 @@ struct ShapeColumn {
   std::string_view name;
   std::int64_t BatchShape::*member;
 };
-constexpr std::array<ShapeColumn, 10> kShapeColumns = {{
+constexpr std::array<ShapeColumn, 11> kShapeColumns = {{
     {"decode_requests", &BatchShape::decode_requests},
     {"decode_context", &BatchShape::decode_context},
     {"shared_context", &BatchShape::shared_context},
+    {"shared_once", &BatchShape::shared_once},
     {"prefill_requests", &BatchShape::prefill_requests},
     {"prefill_tokens", &BatchShape::prefill_tokens},
     {"prefill_context", &BatchShape::prefill_context},

@@ -30,9 +30,9 @@ struct CalibrationData {
 
 /// Adds a CSV file's samples. The header decides what it is:
 /// - step times: columns named as BatchShape's members (`decode_requests`, `decode_context`,
-///   `shared_context`, `prefill_requests`, `prefill_tokens`, `prefill_context`, `prefill_pairs`,
-///   `group_tokens`, `group_total_tokens`, `group_rounds`; absent ones are BatchShape's defaults),
-///   `ms`, and maybe `weight` and `label`;
+///   `shared_context`, `shared_once`, `prefill_requests`, `prefill_tokens`, `prefill_context`,
+///   `prefill_pairs`, `group_tokens`, `group_total_tokens`, `group_rounds`; absent ones are
+///   BatchShape's defaults), `ms`, and maybe `weight` and `label`;
 /// - static batches: `isl`, `osl`, `concurrency` (or `concurrency_batch`) and `tpot_ms` (or
 ///   `tpot_ms_measured`), and maybe `model`, `system`, `precision`, `tp`, `id`, by which rows of
 ///   other deployments are left out. Other columns are ignored, with a note.
