@@ -17,6 +17,16 @@ namespace {
 /// host_step.csv).
 constexpr double kHostStepMs = 1.2, kHostSequenceMs = 0.015;
 
+/// Tokens of all data-parallel ranks, and the rounds in which the experts get them.
+struct GroupTokens {
+  double all = 0, rounds = 1;
+};
+GroupTokens of_all_ranks(const BatchShape& s, std::int64_t ranks) {
+  const std::int64_t all = s.group_total_tokens > 0 ? s.group_total_tokens : s.tokens() * ranks;
+  return {as_real(std::max<std::int64_t>(1, all)),
+          as_real(std::max<std::int64_t>(1, s.group_rounds))};
+}
+
 }  // namespace
 
 std::optional<KernelLatency> KernelLatency::make(const AcceleratorSpec& gpu, const ModelSpec& m,
@@ -28,9 +38,11 @@ std::optional<KernelLatency> KernelLatency::make(const AcceleratorSpec& gpu, con
   out.surface_ = std::move(*surface);
   out.options_ = options;
   out.launches_ = LaunchCost(gpu, m, p, options.cuda_graphs, options.full_graphs);
+  out.ranks_ = p.dp;
   out.shared_price_ = gpu.shared_context_weight;
   out.provenance_ = "measured kernels of " + kernels::KernelLibrary::of(gpu.name)->name() + ": " +
                     m.name + " tp" + std::to_string(p.tp) +
+                    (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
                     (p.ep > 1 ? " ep" + std::to_string(p.ep) : "");
   if (!m.is_mla() && gpu.mixed_decode_rows > 0) {
     // FlashAttention 2 computes whole tiles for decodes beside a prompt (AttentionCost).
@@ -51,10 +63,18 @@ double KernelLatency::prompt_ns(const BatchShape& s) const {
                   as_real(read.first) / static_cast<double>(kTicksPerNanosecond));
 }
 
+std::int64_t KernelLatency::padded_tokens(const BatchShape& s) const {
+  const std::int64_t own = std::max<std::int64_t>(1, s.tokens());
+  return std::max(options_.cuda_graphs ? padded_to_graph(own) : own, s.group_tokens);
+}
+
+double KernelLatency::group_ns(const BatchShape& s) const {
+  const auto [all, rounds] = of_all_ranks(s, ranks_);
+  return rounds * surface_.group.at(all / rounds);
+}
+
 double KernelLatency::fixed_ns(const BatchShape& s) const {
-  std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
-  if (options_.cuda_graphs) tokens = padded_to_graph(tokens);
-  double ns = surface_.tokens.at(as_real(tokens)) +
+  double ns = surface_.tokens.at(as_real(padded_tokens(s))) + group_ns(s) +
               surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests));
   if (s.prefill_tokens > 0) ns += prompt_ns(s);
   return launches_.added_to(ns, s);
@@ -121,11 +141,12 @@ CostCurveParameters KernelLatency::as_cost_curve() const {
 }
 
 std::vector<KernelLatency::Share> KernelLatency::shares(const BatchShape& s) const {
-  std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
-  if (options_.cuda_graphs) tokens = padded_to_graph(tokens);
+  const double own = as_real(padded_tokens(s));
+  const auto [all, rounds] = of_all_ranks(s, ranks_);
   std::vector<Share> out;
   for (const kernels::OperationTime& o : surface_.operations)
-    out.push_back({o.name, o.kernel, o.origin, o.by_tokens.at(as_real(tokens))});
+    out.push_back({o.name, o.kernel, o.origin,
+                   o.of_all_ranks ? rounds * o.by_tokens.at(all / rounds) : o.by_tokens.at(own)});
   out.push_back({"output and sampler", "gemm/bfloat16", kernels::Origin::kTable,
                  surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests))});
   out.push_back({"attention of decodes", "decode", surface_.attention,

@@ -48,9 +48,13 @@ class KernelLatency final : public LatencyModel {
   DecodeLine decode_line(const BatchShape& s) const;
   std::int64_t host_ticks(const BatchShape& s) const;
 
+  double group_ns(const BatchShape& s) const;
+  std::int64_t padded_tokens(const BatchShape& s) const;
+
   kernels::StepSurface surface_;
   RooflineOptions options_;
   LaunchCost launches_;
+  std::int64_t ranks_ = 1;       ///< Whose tokens meet in the experts.
   double shared_price_ = 1;      ///< Of a token of context that many read.
   double beside_prompt_ns_ = 0;  ///< Per token of decode context where prompts slow it down.
   std::string provenance_;

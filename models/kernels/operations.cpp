@@ -241,13 +241,12 @@ Curve Operations::experts(const ExpertShape& s) {
 
 // The sizes of the tables are counted in values of two bytes: at 512 M of them eight H100 move 398
 // GB/s, of bytes it were 199.
-Curve Operations::all_reduce(std::int64_t gpus, std::int64_t width) {
+Curve Operations::collective(const std::string& section, std::int64_t gpus, std::int64_t width) {
   Curve out;
   if (gpus == 1) return out;
-  const bool measured = library_.has("all_reduce/graph");
-  const KernelTable* t = measured ? table("all_reduce/graph") : nullptr;
-  const std::optional<std::size_t> entry = measured ? t->find({gpus}) : std::nullopt;
-  note("all_reduce/graph", entry ? Origin::kTable : Origin::kPrinciples);
+  const KernelTable* t = library_.has(section) ? table(section) : nullptr;
+  const std::optional<std::size_t> entry = t != nullptr ? t->find({gpus}) : std::nullopt;
+  note(section, entry ? Origin::kTable : Origin::kPrinciples);
   const AllReduce principles(gpu_, gpus);
   out.x = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   for (const std::int64_t tokens : out.x) {

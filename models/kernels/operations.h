@@ -75,8 +75,9 @@ class Operations {
   Sheet mla(std::string_view phase, std::int64_t heads, KvDtype kv, std::string_view format);
   /// The routed experts of a layer, by tokens.
   Curve experts(const ExpertShape& shape);
-  /// An all-reduce of `width` bf16 values a token among `gpus`, by tokens.
-  Curve all_reduce(std::int64_t gpus, std::int64_t width);
+  /// A collective among `gpus` of `width` bf16 values a token, by tokens: "all_reduce/graph",
+  /// "nccl/all_gather" (of all that arrives) or "nccl/reduce_scatter" (of all that leaves).
+  Curve collective(const std::string& section, std::int64_t gpus, std::int64_t width);
 
   /// The kernels of what was answered, by their sections.
   const std::map<std::string, Origin>& used() const { return used_; }

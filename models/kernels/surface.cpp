@@ -47,7 +47,7 @@ ExpertShape expert_shape(const AcceleratorSpec& gpu, const ModelSpec& m, const P
                 .inter = m.expert_ffn,
                 .topk = m.experts_per_token,
                 .experts = m.experts,
-                .tp = p.ep > 1 ? 1 : p.tp,
+                .tp = p.ep > 1 ? 1 : p.tp * p.dp,
                 .ep = p.ep};
   switch (m.weights) {
     case WeightDtype::kFp8:
@@ -89,7 +89,8 @@ class Builder {
     experts();
     between_products();
     if (p_.tp > 1)
-      add("all-reduce", "all_reduce/graph", ops_.all_reduce(p_.tp, m_.hidden), 2 * m_.layers);
+      add("all-reduce", "all_reduce/graph", ops_.collective("all_reduce/graph", p_.tp, m_.hidden),
+          2 * m_.layers);
     sample();
     sum();
     return std::move(out_);
@@ -185,6 +186,17 @@ class Builder {
     product("expert gate", WeightDtype::kBf16, m_.experts, m_.hidden, m_.moe_layers());
     const ExpertShape shape = expert_shape(gpu_, m_, p_, options_.older_experts);
     add("experts", expert_section(library_, shape), ops_.experts(shape), m_.moe_layers());
+    if (p_.dp == 1) return;
+    // Every rank gets the activations and the gate's logits of all, and gives back its part of the
+    // sums: allgather_reducescatter, vLLM's --all2all-backend unless told otherwise (v0.12.0,
+    // device_communicators/all2all.py).
+    out_.operations.back().of_all_ranks = true;
+    add("experts' dispatch", "nccl/all_gather",
+        ops_.collective("nccl/all_gather", p_.dp, m_.hidden + m_.experts), m_.moe_layers());
+    out_.operations.back().of_all_ranks = true;
+    add("experts' combine", "nccl/reduce_scatter",
+        ops_.collective("nccl/reduce_scatter", p_.dp, m_.hidden), m_.moe_layers());
+    out_.operations.back().of_all_ranks = true;
   }
 
   // Norms read and write the residual, the activation reads two halves and writes one, the rotary
@@ -215,17 +227,25 @@ class Builder {
       out_.sampled.ns[i] += kSamplerKernels * kSmallKernelNs + row * as_real(out_.sampled.x[i]);
   }
 
-  void sum() {
-    Curve& all = out_.tokens;
+  Curve sum_of(bool all_ranks) const {
+    Curve all;
     for (const OperationTime& o : out_.operations)
-      all.x.insert(all.x.end(), o.by_tokens.x.begin(), o.by_tokens.x.end());
+      if (o.of_all_ranks == all_ranks)
+        all.x.insert(all.x.end(), o.by_tokens.x.begin(), o.by_tokens.x.end());
     std::sort(all.x.begin(), all.x.end());
     all.x.erase(std::unique(all.x.begin(), all.x.end()), all.x.end());
     for (const std::int64_t x : all.x) {
       double ns = 0;
-      for (const OperationTime& o : out_.operations) ns += o.by_tokens.at(as_real(x));
+      for (const OperationTime& o : out_.operations)
+        if (o.of_all_ranks == all_ranks) ns += o.by_tokens.at(as_real(x));
       all.ns.push_back(ns);
     }
+    return all;
+  }
+
+  void sum() {
+    out_.tokens = sum_of(false);
+    out_.group = sum_of(true);
     out_.decode = {.x = decode_.x, .y = decode_.y, .ticks = {}};
     // A longer context takes no less time, though rows say so by up to 1 %: that is their noise.
     std::int64_t longest = 1;
@@ -255,7 +275,11 @@ class Builder {
 std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p) {
   const KernelLibrary* library = KernelLibrary::of(gpu.name);
   if (library == nullptr) return "there are no measured kernels of " + gpu.name;
-  if (p.dp > 1) return "the exchange between data-parallel ranks has no measured kernels";
+  if (p.dp > 1 && m.is_moe())
+    for (const char* section : {"nccl/all_gather", "nccl/reduce_scatter"})
+      if (const auto t = library->table(section); !t || !t->find({p.dp}))
+        return "the exchange between " + std::to_string(p.dp) +
+               " data-parallel ranks has no measured kernels";
   if (p.pp > 1) return "pipeline stages have no measured kernels";
   if (m.chunked_windows) return "windows of fixed chunks have no measured kernels";
   if (m.state.layers > 0) return "layers with a recurrent state have no measured kernels here";

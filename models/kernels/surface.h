@@ -19,11 +19,13 @@ struct OperationTime {
   std::string name;    ///< "qkv", "decode attention", "experts" ...
   std::string kernel;  ///< The section of the table.
   Origin origin = Origin::kTable;
-  Curve by_tokens;  ///< All layers; empty for attention, whose time is in the sheets.
+  Curve by_tokens;            ///< All layers; empty for attention, whose time is in the sheets.
+  bool of_all_ranks = false;  ///< By the tokens of all data-parallel ranks.
 };
 
 struct StepSurface {
   Curve tokens;     ///< Layers without attention, by tokens of the batch.
+  Curve group;      ///< Experts that ranks share, by the tokens of all of them; else empty.
   Curve sampled;    ///< Output projection and sampler, by sequences that get a token.
   TickGrid decode;  ///< Decode attention of all layers, by sequences and context.
   Sheet context;    ///< Attention of whole prompts, all layers, by prompts and length.

@@ -181,6 +181,37 @@ TEST(KernelLatency, ADecodeOfOneSequenceReadsTheWeightsOnce) {
 
 // Eager steps of 64 layers take 110 us each to launch; graphs that end before each attention wait
 // 10 us for the next, 12.5 us on two GPUs (models/roofline_parts.cpp).
+// Eight ranks of 64 decodes: each computes attention and dense layers of its own, and the experts
+// get 512 tokens. DeepSeek-R1 has 58 layers of experts, 7,168 wide, 256 experts.
+TEST(KernelLatency, RanksShareTheirExperts) {
+  const Parallelism p{.tp = 1, .pp = 1, .dp = 8, .ep = 8};
+  const auto m = kernels_of("H200", "DeepSeek-R1", p);
+  ASSERT_TRUE(m);
+  BatchShape s{.decode_requests = 64, .decode_context = 64 * 2048};
+  s.group_tokens = 64;
+  s.group_total_tokens = 512;
+  const auto share = [&](const std::string& name) {
+    for (const auto& o : m->shares(s))
+      if (o.operation == name) return o.ns * 1e-3;
+    return 0.0;
+  };
+  const KernelLibrary& h200 = *KernelLibrary::of("H200");
+  const auto nccl = [&](const char* section, double values) {
+    const auto t = h200.table(section);
+    return t->us(*t->find({8}), values);
+  };
+  EXPECT_NEAR(share("experts' dispatch"), 58 * nccl("nccl/all_gather", 512 * (7168 + 256)), 1);
+  EXPECT_NEAR(share("experts' combine"), 58 * nccl("nccl/reduce_scatter", 512 * 7168), 1);
+  // Other ranks' tokens cost here, too, and padding to the largest rank.
+  const std::int64_t alone = m->step_ticks(s);
+  s.group_total_tokens = 4096;
+  const std::int64_t busier = m->step_ticks(s);
+  EXPECT_GT(busier, alone);
+  s.group_tokens = 1024;
+  EXPECT_GT(m->step_ticks(s), busier);
+  EXPECT_EQ(m->provenance(), "measured kernels of H200 with vLLM 0.24: DeepSeek-R1 tp1 dp8 ep8");
+}
+
 TEST(KernelLatency, WithoutGraphsLaunchesBound) {
   RooflineOptions options;
   options.async_scheduling = true;
@@ -247,8 +278,8 @@ TEST(KernelLatency, SaysWhatItDoesNotCover) {
     return kernels::not_covered(*c.find_accelerator(gpu), *c.find_model(model), p);
   };
   EXPECT_EQ(why("MI300X", "Qwen3-32B", {}), "there are no measured kernels of MI300X");
-  EXPECT_EQ(why("H100-SXM", "DeepSeek-R1", {.tp = 1, .pp = 1, .dp = 8, .ep = 8}),
-            "the exchange between data-parallel ranks has no measured kernels");
+  EXPECT_EQ(why("H100-SXM", "DeepSeek-R1", {.tp = 1, .pp = 1, .dp = 16, .ep = 16}),
+            "the exchange between 16 data-parallel ranks has no measured kernels");
   EXPECT_EQ(why("A100-80", "Qwen3-32B-FP8", {}), "A100-80 with vLLM 0.14 has no gemm/fp8_block");
   EXPECT_EQ(why("H100-SXM", "Qwen3-32B", {.tp = 4}), "");
   EXPECT_FALSE(kernels_of("MI300X", "Qwen3-32B", {}));
