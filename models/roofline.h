@@ -34,6 +34,8 @@ struct RooflineOptions {
   /// bf16.
   bool older_experts = false;
   bool older_fp8_cache = true;
+  /// A pass of a drafter inside a step: without the host's part, and without logits of drafts.
+  bool draft_pass = false;
 };
 
 class Roofline final : public LatencyModel {

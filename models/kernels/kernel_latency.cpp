@@ -70,7 +70,8 @@ double KernelLatency::fixed_ns(const BatchShape& s) const {
   std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
   if (options_.cuda_graphs) tokens = padded_to_graph(tokens);
   double ns = surface_.tokens.at(as_real(tokens)) +
-              surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests));
+              surface_.sampled.at(
+                  as_real(options_.draft_pass ? s.sampled() - s.draft_tokens : s.sampled()));
   if (s.prefill_tokens > 0) ns += prompt_ns(s);
   return ns;
 }
@@ -90,6 +91,7 @@ DecodeLine KernelLatency::decode_line(const BatchShape& s) const {
 }
 
 std::int64_t KernelLatency::host_ticks(const BatchShape& s) const {
+  if (options_.draft_pass) return 0;
   const double sequences = as_real(s.decode_requests + s.prefill_requests);
   return ms_to_ticks(kHostStepMs + kHostSequenceMs * sequences);
 }
@@ -148,7 +150,7 @@ std::vector<KernelLatency::Share> KernelLatency::shares(const BatchShape& s) con
   for (const kernels::OperationTime& o : surface_.operations)
     out.push_back({o.name, o.kernel, o.origin, o.by_tokens.at(as_real(tokens))});
   out.push_back({"output and sampler", "gemm/bfloat16", kernels::Origin::kTable,
-                 surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests))});
+                 surface_.sampled.at(as_real(s.sampled()))});
   out.push_back({"attention of decodes", "decode", surface_.attention,
                  as_real(decode_line(s).first) / static_cast<double>(kTicksPerNanosecond)});
   out.push_back({"attention of prompts", "context", surface_.attention,
