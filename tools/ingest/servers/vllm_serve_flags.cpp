@@ -24,10 +24,10 @@ namespace {
 using enum FlagTakes;
 
 /// The names as in the table.
-constexpr std::array<std::string_view, 13> kUses = {
+constexpr std::array<std::string_view, 14> kUses = {
     "ignored",        "copied",       "count",  "switch",      "off switch",
     "kv cache dtype", "quantization", "tiers",  "config file", "adapters",
-    "balancing",      "warned",       "refused"};
+    "balancing",      "speculation",  "warned", "refused"};
 
 /// A word of the table: `SWITCH`, `VALUE=` or `LIST=*`, behind `SHORT|` where it has a short form.
 FlagRule named_rule(std::string_view word) {
