@@ -153,8 +153,8 @@ TEST(SpeculationRules, FollowTheMethod) {
   const SpeculationRules eagle = resolve_speculation(c);
   EXPECT_EQ(eagle.lookahead, 3);
   EXPECT_TRUE(eagle.drops_last_hit);
-  EXPECT_EQ(eagle.acceptance, (std::vector<double>{0.622, 0.356, 0.203}));
-  EXPECT_DOUBLE_EQ(eagle.mean_length(), 2.181);
+  EXPECT_EQ(eagle.acceptance, (std::vector<double>{0.700, 0.477, 0.297}));
+  EXPECT_DOUBLE_EQ(eagle.mean_length(), 2.474);
   c.method = SpeculationMethod::kDraftModel;
   c.acceptance = {0.7, 0.5, 0.3};
   const SpeculationRules model = resolve_speculation(c);
@@ -164,6 +164,7 @@ TEST(SpeculationRules, FollowTheMethod) {
   EXPECT_EQ(resolve_speculation(c).lookahead, 0);
   EXPECT_TRUE(published_acceptance(SpeculationMethod::kNgram, 2).empty());
   EXPECT_EQ(published_acceptance(SpeculationMethod::kMtp, 2).size(), 1u);
+  EXPECT_EQ(published_acceptance(SpeculationMethod::kEagle3, 5).size(), 3u);
 }
 
 TEST(SpeculationRules, SchedulingAheadNeedsADrafterOnTheGpu) {

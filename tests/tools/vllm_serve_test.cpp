@@ -504,6 +504,9 @@ TEST_F(VllmServe, SpeculationComesFromJsonDottedAndShortFlags) {
             "ngram  2");
   EXPECT_EQ(messages_of(diagnostics_), "");
   EXPECT_EQ(said("--speculative-config '{}'"), "");
+  bool negated = false;
+  EXPECT_EQ(flag_text(*find_flag("--spec-tokens", negated), "3"),
+            "--speculative-config.num_speculative_tokens 3");
   (void)said("-sc.method dflash -sc.num_speculative_tokens 8");
   EXPECT_NE(messages_of(diagnostics_).find("a method that is not simulated (got 'dflash')"),
             std::string::npos)

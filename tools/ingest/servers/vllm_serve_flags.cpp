@@ -368,6 +368,10 @@ std::string flag_text(const FlagRule& rule, const std::string& value) {
     case FlagUse::kCount:
     case FlagUse::kKvCacheDtype:
       return "--" + name + " " + value;
+    case FlagUse::kSpeculation:  // All releases have the dotted form.
+      return rule.key.empty() ? ""
+                              : "--speculative-config" +
+                                    std::string(rule.key.substr(rule.key.rfind('.'))) + " " + value;
     case FlagUse::kAdapters:
       return rule.takes == FlagTakes::kValue ? "--" + name + " " + value : "";
     default:
