@@ -54,7 +54,7 @@ std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s);
   // One token each, as a decode server starts on prompts whose KV it pulled, replays a full graph
   // (`_is_uniform_decode` of vLLM's gpu_model_runner.py).
-  ns += s.prefill_tokens > s.prefill_requests ? chunk_ns_ : gaps_ns_;
+  ns += runs_as_one_graph(s) ? gaps_ns_ : chunk_ns_;
   return ns_to_ticks(std::max(ns, launch_ns_));
 }
 

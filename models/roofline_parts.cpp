@@ -11,6 +11,9 @@
 namespace routesim::models {
 namespace {
 
+/// Tokens of the largest batch that vLLM captures by default.
+constexpr std::int64_t kLargestGraph = 512;
+
 /// The GPU multiplies weights in this narrow format as they are; others are widened to bf16 first.
 bool multiplies_narrow(const AcceleratorSpec& a, WeightDtype weights) {
   return (weights == WeightDtype::kFp8 && a.fp8_tflops > 0) ||
@@ -119,8 +122,14 @@ double expected_maximum(std::int64_t n) {
   return kAtPowerOfTwo[log2] + above * (kAtPowerOfTwo[log2 + 1] - kAtPowerOfTwo[log2]);
 }
 
+bool runs_as_one_graph(const BatchShape& s) {
+  if (s.draft_tokens == 0) return s.prefill_tokens <= s.prefill_requests;
+  return s.prefill_requests == 0 && s.draft_tokens % s.decode_requests == 0 &&
+         s.tokens() <= kLargestGraph;
+}
+
 std::int64_t padded_to_graph(std::int64_t tokens) {
-  if (tokens <= 2 || tokens > 512) return tokens;
+  if (tokens <= 2 || tokens > kLargestGraph) return tokens;
   if (tokens <= 4) return 4;
   const std::int64_t stride = tokens <= 256 ? 8 : 16;
   return (tokens + stride - 1) / stride * stride;

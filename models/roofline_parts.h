@@ -14,6 +14,11 @@ namespace routesim::models {
 /// vLLM's default capture size a batch of `tokens` runs with; `tokens` itself above 512.
 std::int64_t padded_to_graph(std::int64_t tokens);
 
+/// The step is one CUDA graph: no sequence has more than its next token. With drafts all must have
+/// as many, and together no more than the largest capture (`max_num_seqs * decode_query_len * 2`,
+/// at most 512, vllm/config/vllm.py of v0.12 to v0.24).
+bool runs_as_one_graph(const BatchShape& shape);
+
 /// Rows of one tile of a grouped product when an expert gets `rows` in the mean: the next power of
 /// two, at least 16 and at most 128 (triton_kernels, opt_flags.py; vLLM's fused_moe and Marlin
 /// choose alike, the latter up to 64).

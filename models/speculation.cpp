@@ -125,10 +125,13 @@ std::int64_t SpeculativeLatency::step_ticks(const BatchShape& shape) const {
   return bounded_ticks(static_cast<WideTicks>(target_->step_ticks(shape)) + draft_ticks(shape));
 }
 
+std::string SpeculativeLatency::drafting() const {
+  return drafter_ + ", " + std::to_string(tokens_) + " tokens, " +
+         (pass_ == nullptr ? "no passes of a drafter" : pass_->provenance());
+}
+
 std::string SpeculativeLatency::provenance() const {
-  const std::string passes = pass_ == nullptr ? "no passes of a drafter" : pass_->provenance();
-  return target_->provenance() + "; speculation: " + drafter_ + ", " + std::to_string(tokens_) +
-         " tokens, " + passes;
+  return target_->provenance() + "; speculation: " + drafting();
 }
 
 }  // namespace routesim::models

@@ -72,6 +72,8 @@ class SpeculativeLatency final : public LatencyModel {
   std::int64_t draft_ticks(const BatchShape& shape) const;
   const LatencyModel& target() const { return *target_; }
   std::int64_t tokens() const { return tokens_; }
+  /// The method, the number of tokens, and what prices a pass.
+  std::string drafting() const;
 
  private:
   double projections_ns(double parameters, double rows) const;

@@ -99,7 +99,7 @@ std::int64_t KernelLatency::host_ticks(const BatchShape& s) const {
 std::int64_t KernelLatency::step_ticks(const BatchShape& s) const {
   if (s.tokens() == 0 && s.group_tokens == 0) return 0;
   double ns = fixed_ns(s);
-  if (s.prefill_tokens > s.prefill_requests) ns += chunk_ns_;
+  if (!runs_as_one_graph(s)) ns += chunk_ns_;
   const std::int64_t gpu =
       bounded_ticks(static_cast<WideTicks>(ns_to_ticks(ns)) + decode_line(s).first);
   const std::int64_t host = host_ticks(s);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "models/kernels/make_latency_model.h"
+#include "models/roofline_parts.h"
 #include "models/ticks.h"
 #include "tests/models/model_fixture.h"
 
@@ -89,6 +90,17 @@ TEST(SpeculativeLatency, DraftsInOnePassOverTheStepAndOneForEachFurtherToken) {
   EXPECT_EQ(wide.draft_ticks(s), 1503 + ns_to_ticks(3'000 + 2 * 4e6 * 13 / 600));
   EXPECT_EQ(head.trust({}), Trust::kKernels);
   EXPECT_NE(head.provenance().find("eagle, 3 tokens"), std::string::npos);
+}
+
+TEST(SpeculativeLatency, DraftsRunAsOneGraphWhereAllHaveAsMany) {
+  const auto one = [](const BatchShape& s) { return runs_as_one_graph(s); };
+  EXPECT_TRUE(one({.decode_requests = 600})) << "as before, without drafts";
+  EXPECT_TRUE(one({.decode_requests = 128, .draft_tokens = 384}));
+  EXPECT_FALSE(one({.decode_requests = 129, .draft_tokens = 387})) << "516 tokens";
+  EXPECT_FALSE(one({.decode_requests = 2, .draft_tokens = 3}));
+  EXPECT_FALSE(
+      one({.decode_requests = 2, .draft_tokens = 6, .prefill_requests = 1, .prefill_tokens = 1}));
+  EXPECT_TRUE(one({.decode_requests = 2, .prefill_requests = 1, .prefill_tokens = 1}));
 }
 
 TEST(SpeculativeLatency, VerifyingIsCheapWhereMemoryBoundsAndDearWhereComputeDoes) {

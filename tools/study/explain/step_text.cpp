@@ -47,6 +47,14 @@ models::BatchShape with_drafts(models::BatchShape step, std::int64_t drafts) {
   return step;
 }
 
+std::string speculation_text(const sim::ResolvedPool& pool,
+                             const models::SpeculativeLatency& latency) {
+  std::string text =
+      "speculation: " + printable(latency.drafting(), 160) + "; accepted by position:";
+  for (const double share : pool.rules.speculation.acceptance) text += " " + fixed_text(share, 3);
+  return text + "\n";
+}
+
 /// Rows of what speculation adds to a step, and what it yields.
 void add_speculation(const sim::ResolvedPool& pool, const models::SpeculativeLatency& latency,
                      std::size_t columns, TextTable& table) {
@@ -70,14 +78,15 @@ void add_speculation(const sim::ResolvedPool& pool, const models::SpeculativeLat
 }  // namespace
 
 std::string step_text(const sim::ResolvedPool& pool) {
-  std::string text = "step times of " + printable(pool.config.name) + ": " +
-                     printable(pool.latency->provenance()) + "\n";
   TextTable table(1);
   std::vector<std::string> header = {"operation, us"};
   header.insert(header.end(), kStepNames.begin(), kStepNames.end());
   const auto* speculative = dynamic_cast<const models::SpeculativeLatency*>(pool.latency.get());
   const models::LatencyModel* target =
       speculative != nullptr ? &speculative->target() : pool.latency.get();
+  std::string text = "step times of " + printable(pool.config.name) + ": " +
+                     printable(target->provenance()) + "\n";
+  if (speculative != nullptr) text += speculation_text(pool, *speculative);
   const auto* kernels = dynamic_cast<const models::KernelLatency*>(target);
   if (kernels != nullptr) header.insert(header.end(), {"kernel", "known by"});
   table.add_row(header);
