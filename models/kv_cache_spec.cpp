@@ -36,7 +36,7 @@ bool check_input(const KvCacheInput& in, Diagnostics& out) {
 
 void account_memory(const KvCacheInput& in, KvCachePlan& plan) {
   plan.memory = (in.gpu_memory_utilization - in.graph_share) * in.accelerator.memory_bytes;
-  plan.weights = weight_bytes_per_gpu(in.model, in.parallelism);
+  plan.weights = weight_bytes_per_gpu(in.model, in.parallelism) + in.drafter_bytes;
   plan.activations =
       activation_bytes(in.model, in.parallelism, in.max_num_batched_tokens, in.max_num_seqs);
   plan.overhead = in.accelerator.overhead_bytes + in.model.workspace_bytes;
@@ -210,7 +210,7 @@ std::optional<KvCachePlan> plan_kv_cache(const KvCacheInput& in, Diagnostics& di
   const KvLayout layout =
       kv_layout(in.model, in.kv_dtype, in.parallelism, in.block_size, in.hybrid_manager);
   plan.block_size = layout.block_size;
-  plan.bytes_per_block = layout.bytes_per_block;
+  plan.bytes_per_block = layout.bytes_per_block + in.drafter_block_bytes;
   account_memory(in, plan);
   const std::int64_t blocks_for_one =
       in.max_model_len > 0 ? shares_of(in.max_model_len, plan.block_size) : 0;

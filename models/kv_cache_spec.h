@@ -29,6 +29,8 @@ struct KvCacheInput {
   bool hybrid_manager = true;  ///< Windowed layers hold no more KV than their window takes.
   double graph_share = 0;      ///< Of device memory, set aside for CUDA graphs.
   double adapter_bytes = 0;    ///< Slots for LoRA adapters, on one GPU.
+  double drafter_bytes = 0;    ///< Weights of a drafter, on one GPU.
+  std::int64_t drafter_block_bytes = 0;  ///< What its layers add to a block, on one GPU.
 };
 
 /// The capacity and the account of where the memory went, per GPU, in bytes.

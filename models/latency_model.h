@@ -22,7 +22,8 @@ inline constexpr std::int64_t kLongestStepTicks = kTicksPerMillisecond * 12 * 3'
 
 /// The work of one forward pass of one engine core (one DP rank). Token counts.
 struct BatchShape {
-  std::int64_t decode_requests = 0;  ///< B: sequences that decode one token.
+  std::int64_t decode_requests = 0;  ///< B: sequences that decode.
+  std::int64_t draft_tokens = 0;     ///< Tokens that they verify besides one each (speculation).
   std::int64_t decode_context = 0;   ///< T: sum of their contexts, shared blocks every time.
   std::int64_t shared_context = 0;   ///< T - U: the part of T that stands in blocks another running
                                      ///< sequence also holds (all but one holder of each block).
@@ -40,7 +41,9 @@ struct BatchShape {
   std::int64_t adapter_loads = 0;   ///< Adapters that come from host memory before the step,
   std::int64_t adapter_reads = 0;   ///< and that come to it from disk.
 
-  std::int64_t tokens() const { return decode_requests + prefill_tokens; }
+  std::int64_t tokens() const { return decode_requests + draft_tokens + prefill_tokens; }
+  /// Rows of logits: a token of each sequence, and each draft.
+  std::int64_t sampled() const { return decode_requests + draft_tokens + prefill_requests; }
 };
 
 /// The shared context in tokens that are as cheap as with many readers; the rest costs as if nobody

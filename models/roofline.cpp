@@ -28,13 +28,16 @@ std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   std::int64_t own = std::max<std::int64_t>(1, s.tokens());
   if (options_.cuda_graphs) own = padded_to_graph(own);
   const double tokens = as_real(std::max(own, s.group_tokens));
-  double ns = dense_.ns(tokens, as_real(s.decode_requests + s.prefill_requests)) + experts_.ns(s);
+  double ns =
+      dense_.ns(tokens, as_real(options_.draft_pass ? s.sampled() - s.draft_tokens : s.sampled())) +
+      experts_.ns(s);
   ns = communication_.add_to(ns, tokens);
   if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s);
   return ns_to_ticks(launches_.added_to(ns, s));
 }
 
 std::int64_t Roofline::host_ticks(const BatchShape& s) const {
+  if (options_.draft_pass) return 0;
   return bounded_ticks(host_step_ + static_cast<WideTicks>(host_sequence_) *
                                         (s.decode_requests + s.prefill_requests));
 }

@@ -18,6 +18,7 @@
 
 #include "models/cost_curve.h"
 #include "models/latency_model.h"
+#include "models/launches.h"
 #include "models/roofline_parts.h"
 #include "models/specs.h"
 
@@ -34,6 +35,8 @@ struct RooflineOptions {
   /// bf16.
   bool older_experts = false;
   bool older_fp8_cache = true;
+  /// A pass of a drafter inside a step: without the host's part, and without logits of drafts.
+  bool draft_pass = false;
 };
 
 class Roofline final : public LatencyModel {

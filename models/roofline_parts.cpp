@@ -100,16 +100,6 @@ double grouped_rate(const AcceleratorSpec& a, WeightDtype weights, bool marlin) 
   return marlin && a.fp8_tflops > 0 ? kGroupedRateMarlin : kGroupedRateWidened;
 }
 
-/// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
-constexpr double kEagerLayerNs = 110e3;
-
-/// A layer waits so long for the next graph if graphs end before each attention: vLLM until v0.10
-/// (PIECEWISE; FULL_AND_PIECEWISE is the default since, v0.11.0 config/compilation.py). One graph
-/// for all took 7 % off the median TPOT of Qwen2.5-1.5B, 28 layers (vllm-project/vllm#16072). Each
-/// GPU more makes the gap a quarter longer, since all wait for the last launch: an assumption.
-constexpr double kGraphGapNs = 10e3;
-constexpr double kGapShare = 0.25;
-
 }  // namespace
 
 std::int64_t expert_tile(double rows) {
@@ -127,30 +117,6 @@ double expected_maximum(std::int64_t n) {
   const double above =
       as_real(n) / as_real(std::int64_t{1} << log2) - 1;  // Near enough to the logarithm.
   return kAtPowerOfTwo[log2] + above * (kAtPowerOfTwo[log2 + 1] - kAtPowerOfTwo[log2]);
-}
-
-std::int64_t padded_to_graph(std::int64_t tokens) {
-  if (tokens <= 2 || tokens > 512) return tokens;
-  if (tokens <= 4) return 4;
-  const std::int64_t stride = tokens <= 256 ? 8 : 16;
-  return (tokens + stride - 1) / stride * stride;
-}
-
-LaunchCost::LaunchCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
-                       bool cuda_graphs, bool full_graphs) {
-  if (!cuda_graphs)
-    eager_ns_ = kEagerLayerNs * m.whole_layers();
-  else
-    chunk_ns_ = a.chunk_layer_us * 1e3 * m.whole_layers();
-  if (cuda_graphs && !full_graphs)
-    gaps_ns_ = kGraphGapNs * (1 + kGapShare * as_real(p.tp - 1)) * m.whole_layers();
-}
-
-double LaunchCost::added_to(double ns, const BatchShape& s) const {
-  // One token each, as a decode server starts on prompts whose KV it pulled, replays a full graph
-  // (`_is_uniform_decode` of vLLM's gpu_model_runner.py).
-  ns += s.prefill_tokens > s.prefill_requests ? chunk_ns_ : gaps_ns_;
-  return std::max(ns, eager_ns_);
 }
 
 DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& whole, const Parallelism& p) {

@@ -11,9 +11,6 @@
 
 namespace routesim::models {
 
-/// vLLM's default capture size a batch of `tokens` runs with; `tokens` itself above 512.
-std::int64_t padded_to_graph(std::int64_t tokens);
-
 /// Rows of one tile of a grouped product when an expert gets `rows` in the mean: the next power of
 /// two, at least 16 and at most 128 (triton_kernels, opt_flags.py; vLLM's fused_moe and Marlin
 /// choose alike, the latter up to 64).
@@ -23,22 +20,6 @@ std::int64_t expert_tile(double rows);
 /// the mean the busiest of `n` GPUs gets, in standard deviations. Linear in log2(n) between the
 /// known values at powers of two, which is off by 0.05 at most.
 double expected_maximum(std::int64_t n);
-
-/// What launches add to the GPU's part of a step: of a whole model, by how much of it is in graphs.
-class LaunchCost {
- public:
-  LaunchCost() = default;
-  /// `cuda_graphs` false: eager. `full_graphs` false: graphs end before each layer's attention.
-  LaunchCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p, bool cuda_graphs,
-             bool full_graphs);
-  /// The part with its launches, `ns` being its kernels but the attention of decodes.
-  double added_to(double ns, const BatchShape& shape) const;
-
- private:
-  double chunk_ns_ = 0;  ///< Of a step with more than one token of a prompt in it.
-  double gaps_ns_ = 0;   ///< Between the graphs of a step.
-  double eager_ns_ = 0;  ///< Without graphs: least time to launch all kernels.
-};
 
 /// Matrix products whose weights every token visits, and the fixed time of a step.
 class DenseCost {

@@ -118,6 +118,13 @@ ReplicaResult RunRecorder::replica_result(std::uint32_t endpoint, SimTime end) c
   r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
   r.max_running = s.counters().max_running;
   r.max_waiting = s.counters().max_waiting;
+  if (s.speculation().in_use()) {
+    const SpeculationCounters& did = s.speculation().counters();
+    r.speculation = {.drafts = did.drafts,
+                     .draft_tokens = did.draft_tokens,
+                     .accepted_tokens = did.accepted_tokens,
+                     .accepted_per_position = did.accepted_per_position};
+  }
   return r;
 }
 

@@ -45,11 +45,11 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   client_.emplace(std::move(load), *prompt_keys_, queue_);
   live_keys_.emplace(live_, *prompt_keys_);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
-  // Blocks of layers with a window are visited one by one.
+  // Blocks of layers with a window, and of sequences that speculate, are visited one by one.
   private_answers_ =
       !options.reference &&
       std::all_of(plan.pools.begin(), plan.pools.end(), [&](const ResolvedPool& pool) {
-        return pool.rules.window_groups == 0 &&
+        return pool.rules.window_groups == 0 && !pool.rules.speculation.in_use() &&
                (!key_options.precise || prompt_keys_->one_key(pool.rules.block_size));
       });
   servers_.emplace(plan, options.seed, options.reference, *prompt_keys_, *live_keys_);
@@ -314,6 +314,7 @@ EngineRequest Simulation::engine_request(std::uint32_t handle) const {
   r.output_tokens = live.request.output_tokens;
   r.max_tokens = live.request.max_tokens;
   r.output_content = live.request.output_content;
+  r.draws = live.request.id.value();
   r.private_answer = private_answers_ && live.request.session == 0;
   r.priority = live.request.priority;
   r.adapter = live.request.prompt->adapter;
@@ -383,6 +384,8 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
       break;
     case EngineOutputKind::kResumedToken:
       recorder_->on_gap(live.request.stage, Duration::nanoseconds(o.value));
+      for (std::int64_t i = 0; i < o.together; ++i)
+        recorder_->on_gap(live.request.stage, Duration::zero());
       break;
     case EngineOutputKind::kFinished:
       if (live.leg == Leg::kPrefill || !live.route.prefill)

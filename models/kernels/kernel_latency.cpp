@@ -74,8 +74,9 @@ double KernelLatency::group_ns(const BatchShape& s) const {
 }
 
 double KernelLatency::fixed_ns(const BatchShape& s) const {
+  const std::int64_t sampled = options_.draft_pass ? s.sampled() - s.draft_tokens : s.sampled();
   double ns = surface_.tokens.at(as_real(padded_tokens(s))) + group_ns(s) +
-              surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests));
+              surface_.sampled.at(as_real(sampled));
   if (s.prefill_tokens > 0) ns += prompt_ns(s);
   return launches_.added_to(ns, s);
 }
@@ -91,6 +92,7 @@ DecodeLine KernelLatency::decode_line(const BatchShape& s) const {
 }
 
 std::int64_t KernelLatency::host_ticks(const BatchShape& s) const {
+  if (options_.draft_pass) return 0;
   const double sequences = as_real(s.decode_requests + s.prefill_requests);
   return ms_to_ticks(kHostStepMs + kHostSequenceMs * sequences);
 }
@@ -148,7 +150,7 @@ std::vector<KernelLatency::Share> KernelLatency::shares(const BatchShape& s) con
     out.push_back({o.name, o.kernel, o.origin,
                    o.of_all_ranks ? rounds * o.by_tokens.at(all / rounds) : o.by_tokens.at(own)});
   out.push_back({"output and sampler", "gemm/bfloat16", kernels::Origin::kTable,
-                 surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests))});
+                 surface_.sampled.at(as_real(s.sampled()))});
   out.push_back({"attention of decodes", "decode", surface_.attention,
                  as_real(decode_line(s).first) / static_cast<double>(kTicksPerNanosecond)});
   out.push_back({"attention of prompts", "context", surface_.attention,

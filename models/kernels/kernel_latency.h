@@ -14,6 +14,7 @@
 #include "models/cost_curve.h"
 #include "models/kernels/surface.h"
 #include "models/latency_model.h"
+#include "models/launches.h"
 #include "models/roofline.h"
 
 namespace routesim::models {

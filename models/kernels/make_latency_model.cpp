@@ -67,4 +67,23 @@ std::shared_ptr<const LatencyModel> latency_model_named(
   return make_latency_model(catalogue, a, m, p, preset, options);
 }
 
+std::shared_ptr<const LatencyModel> make_speculative_latency(
+    std::shared_ptr<const LatencyModel> target, const Drafter& drafter, const AcceleratorSpec& a,
+    const Parallelism& p, RooflineOptions options, bool kernels) {
+  options.draft_pass = true;
+  options.async_scheduling = false;
+  std::shared_ptr<const LatencyModel> pass;
+  if (drafter.model.layers > 0) {
+    auto measured = kernels ? KernelLatency::make(a, drafter.model, p, options) : std::nullopt;
+    if (measured) {
+      pass = std::make_shared<KernelLatency>(*std::move(measured));
+    } else {
+      AcceleratorSpec gpu = a;
+      gpu.gpu_step_ms = 0;  // Inputs and sampler of the step: the target's.
+      pass = std::make_shared<Roofline>(gpu, drafter.model, p, options);
+    }
+  }
+  return std::make_shared<SpeculativeLatency>(std::move(target), std::move(pass), drafter, a);
+}
+
 }  // namespace routesim::models

@@ -9,6 +9,7 @@
 #include "models/latency_model.h"
 #include "models/roofline.h"
 #include "models/specs.h"
+#include "models/speculation.h"
 
 namespace routesim::models {
 
@@ -27,5 +28,11 @@ std::shared_ptr<const LatencyModel> latency_model_named(
     std::string_view name, const Catalogue& catalogue, const AcceleratorSpec& a, const ModelSpec& m,
     const Parallelism& p, std::string_view preset, const RooflineOptions& options,
     std::string& why);
+
+/// The latency model of a server that speculates: `target` without, and the drafter's passes, by
+/// kernels where they cover it and `kernels` is set, else by the roofline.
+std::shared_ptr<const LatencyModel> make_speculative_latency(
+    std::shared_ptr<const LatencyModel> target, const Drafter& drafter, const AcceleratorSpec& a,
+    const Parallelism& p, RooflineOptions options, bool kernels);
 
 }  // namespace routesim::models

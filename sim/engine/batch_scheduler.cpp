@@ -9,16 +9,20 @@
 
 namespace routesim::sim {
 
-BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference, ChunkPool* store)
+BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference, ChunkPool* store,
+                               std::uint64_t seed)
     : decodes_(rules.block_size, sequences_),
       blocks_(rules),
       rules_(rules),
-      mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 ? PassMode::kWalkAll
-                                                                        : PassMode::kSums),
+      mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 ||
+                    rules.speculation.in_use()
+                ? PassMode::kWalkAll
+                : PassMode::kSums),
       tiers_(make_kv_tiers(rules, sequences_, store)),
       waiting_(rules.scheduling_policy, sequences_),
       running_(sequences_),
       adapters_(rules),
+      speculation_(rules, seed),
       stores_(rules_.tiers, sequences_, blocks_, tiers_.get()) {}
 
 // Unchunked, a prompt (or all but the last token, after a preemption) must fit one step.
@@ -44,6 +48,7 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   q.target = request.prompt_tokens;
   q.tier.id = ++requests_;
   q.windows.resize(static_cast<std::size_t>(rules_.window_groups));
+  if (speculation_.in_use()) speculation_.reset(s);
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
                   request.prompt_tokens + request.output_tokens < rules_.max_model_len;
   load_.pulls = load_.pulls || request.remote_tokens > 0;
@@ -81,10 +86,12 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       break;
     default: {
       // The running step must not count a token nobody will get; full blocks stay findable.
-      const bool awaits = awaits_token(q, in_flight);
+      const bool speculates = speculation_.in_use() && q.state == State::kPaused;
+      const bool awaits = !speculates && awaits_token(q, in_flight);
       if (awaits && q.streak_pass < in_flight->pass) --in_flight->steady;
       if (q.state == State::kDecode) decodes_.leave_aborted(s);
-      blocks_.register_up_to(q, q.computed - (awaits ? 1 : 0));
+      blocks_.register_up_to(q,
+                             speculates ? speculation_.certain(s) : q.computed - (awaits ? 1 : 0));
       stores_.store_answer(s, q.computed - (awaits ? 1 : 0));
       if (q.state == State::kPrefill) running_.end_prefill(s);
       running_.remove(s);
@@ -137,10 +144,35 @@ void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutp
     q.started = true;
     out.push_back(o);
   }
+  for (const StepPlan::Verified& v : plan.verified) process_verified(v, now, out);
   for (const SequenceRef r : plan.finishing)
     if (sequences_.current(r)) finish(r.slot, now, out);
   for (const SequenceRef r : plan.pausing)
     if (sequences_.current(r)) sequences_[r.slot].last_token = now;
+}
+
+// The scheduler hears how many drafts were accepted.
+void BatchScheduler::process_verified(const StepPlan::Verified& one, SimTime now,
+                                      std::vector<EngineOutput>& out) {
+  if (!sequences_.current(one.sequence)) return;
+  const Slot s = one.sequence.slot;
+  Sequence& q = sequences_[s];
+  const bool running = q.state == State::kPaused;
+  const std::int64_t tokens = speculation_.verify(s, q, one.drafts, running);
+  EngineOutput o{.kind = EngineOutputKind::kFirstToken, .handle = q.request.handle, .at = now};
+  if (q.started) {
+    o.kind = EngineOutputKind::kResumedToken;
+    o.value = (now - q.last_token).ns();
+    o.together = tokens - 1;
+  }
+  q.started = true;
+  q.last_token = now;
+  out.push_back(o);
+  if (running)
+    blocks_.register_up_to(q, speculation_.certain(s));
+  else
+    q.target = q.request.prompt_tokens + q.sampled;
+  if (q.sampled == q.request.output_tokens) finish(s, now, out);
 }
 
 void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out) {
@@ -154,7 +186,9 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
   if (q.state == State::kWaiting) {
     waiting_.remove(s);  // preempted while this token was being computed
   } else {
-    const std::int64_t tokens = q.request.prompt_tokens + q.request.output_tokens - 1;
+    const std::int64_t tokens = speculation_.in_use()
+                                    ? speculation_.certain(s)
+                                    : q.request.prompt_tokens + q.request.output_tokens - 1;
     blocks_.register_up_to(q, tokens);
     stores_.store_answer(s, tokens);
     running_.remove(s);

@@ -12,6 +12,7 @@
 #include "sim/engine/adapter_batch.h"
 #include "sim/engine/decode_set.h"
 #include "sim/engine/running_list.h"
+#include "sim/engine/speculation.h"
 #include "sim/engine/step_plan.h"
 #include "sim/engine/tier_stores.h"
 #include "sim/engine/waiting_queue.h"
@@ -31,14 +32,16 @@ namespace routesim::sim {
 /// give the same bytes.
 class BatchScheduler {
  public:
-  /// `store` outlives this; needed where all servers share one (TierRules::shared_store).
-  BatchScheduler(const EngineRules& rules, bool reference, ChunkPool* store = nullptr);
+  /// `store` outlives this; needed where all servers share one (TierRules::shared_store). `seed` is
+  /// that of the run.
+  BatchScheduler(const EngineRules& rules, bool reference, ChunkPool* store = nullptr,
+                 std::uint64_t seed = 0);
 
   /// False for requests that can never fit, however empty the server.
   bool can_serve(const EngineRequest& request) const {
     // The last token's KV is never computed, hence the - 1.
-    const std::int64_t blocks =
-        blocks_.blocks_for(request.prompt_tokens + request.output_tokens - 1);
+    const std::int64_t blocks = blocks_.blocks_for(
+        speculation_.most_slots(request.prompt_tokens + request.output_tokens - 1));
     // KV that is pulled has its place all at once, in layers with a window, too.
     const std::int64_t windows = request.remote_tokens > 0 && !rules_.state_groups
                                      ? rules_.window_groups * blocks
@@ -111,7 +114,14 @@ class BatchScheduler {
   void prefetch_crossings() const { decodes_.prefetch_crossings(); }
   /// So many pure-decode passes at once, which take `blocks` in all.
   void run_decode_passes(std::int64_t passes, std::int64_t blocks);
-  std::int64_t decode_context() const { return decodes_.context(); }
+  /// The sum of their contexts. O(1) unless they speculate.
+  std::int64_t decode_context() const {
+    if (!speculation_.in_use()) return decodes_.context();
+    std::int64_t tokens = 0;
+    for (const Slot s : running_.all())
+      if (sequences_[s].state == State::kPaused) tokens += sequences_[s].computed;
+    return tokens;
+  }
   /// Tokens computed of prompts that are not through, without those that the cache had.
   std::int64_t prefill_progress() const {
     std::int64_t tokens = 0;
@@ -131,7 +141,10 @@ class BatchScheduler {
   std::int64_t held() const { return std::ssize(held_); }
   /// Finished requests whose blocks are kept until they are copied to the host.
   std::int64_t storing() const { return stores_.kept(); }
-  std::int64_t decoding() const { return decodes_.size(); }
+  /// Running sequences whose prompts are through, but those that end with the step under way.
+  std::int64_t decoding() const {
+    return speculation_.in_use() ? running() - std::ssize(running_.prefilling()) : decodes_.size();
+  }
   AdapterGauges adapters() const {
     if (!adapters_.in_use()) return {};
     return {.running = adapters_of(running_.all()),
@@ -141,6 +154,7 @@ class BatchScheduler {
   const KvCache& kv() const { return blocks_.kv(); }
   KvCache& kv() { return blocks_.kv(); }
   const EngineCounters& counters() const { return counters_; }
+  const Speculation& speculation() const { return speculation_; }
   const EngineRules& rules() const { return rules_; }
   void set_sink(BlockEventSink* blocks, TierEventSink* tiers) {
     blocks_.set_sink(blocks);
@@ -158,7 +172,8 @@ class BatchScheduler {
   using State = SequenceState;
   enum class PassMode : std::uint8_t {
     kSums,    ///< Decodes are sums wherever nothing else happens.
-    kWalkAll  ///< Every pass visits every sequence: asked for, or windows or adapters need it.
+    kWalkAll  ///< Every pass visits every sequence: asked for, or windows, adapters or
+              ///< speculation need it.
   };
   /// The things that the pass under way may still do.
   struct Pass {
@@ -197,6 +212,8 @@ class BatchScheduler {
   void walk_running(StepPlan& plan, StepPlan* in_flight, SimTime now);
   bool walk_one(std::size_t& i, StepPlan* in_flight, SimTime now);
   void settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime now);
+  void settle_speculative(Slot s, StepPlan& plan);
+  void process_verified(const StepPlan::Verified& one, SimTime now, std::vector<EngineOutput>& out);
   void settle_decode(Slot s, StepPlan& plan, StepPlan* in_flight, SimTime now);
   void preempt(Slot s, StepPlan* in_flight, SimTime now);
   /// The sequence samples a token in the step that is still running.
@@ -234,6 +251,7 @@ class BatchScheduler {
   RunningList running_;
   std::vector<Slot> held_;  ///< Finished prefills whose blocks a decode leg may still read.
   AdapterBatch adapters_;
+  Speculation speculation_;
   TierStores stores_;
   std::uint64_t requests_ = 0;  ///< Ever taken.
   std::vector<Slot> needy_;     ///< Scratch: sequences that need blocks in this pass.

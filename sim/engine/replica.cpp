@@ -136,7 +136,8 @@ SimTime Replica::find_publication() const {
   if (ranks_.size() != 1) return end_;
   const Rank& r = ranks_.front();
   const bool stores = r.on_gpu().copying > Duration::zero();
-  const bool soon = stores || publishes(r) || !r.on_gpu().finishing.empty() || !r.inbox.empty();
+  const bool soon = stores || publishes(r) || !r.on_gpu().finishing.empty() ||
+                    !r.on_gpu().verified.empty() || !r.inbox.empty();
   return soon ? end_ : end_of_ahead();
 }
 
@@ -379,7 +380,8 @@ void Replica::look_ahead() {
   if (options_.reference || ranks_.size() != 1) return;
   Rank& r = ranks_.front();
   if (begin_stretch(r)) return;
-  if (r.on_gpu().sampled.empty() && r.on_gpu().finishing.empty() && !r.scheduler.pulls())
+  if (r.on_gpu().sampled.empty() && r.on_gpu().finishing.empty() && r.on_gpu().verified.empty() &&
+      !r.scheduler.pulls())
     wake_ = end_of_ahead();
 }
 

@@ -199,7 +199,7 @@ class Replica {
     std::vector<RankMessage> messages;
   };
   struct Rank {
-    explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference, o.store) {}
+    explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference, o.store, o.seed) {}
     Gauges gauges;
     ScrapeSnapshot scrapes;
     BatchScheduler scheduler;

@@ -27,7 +27,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   pass_ = {.budget = rules_.max_num_batched_tokens,
            .prefills_deferred = rules_.prefill_schedule_interval > 1 &&
                                 plan.pass % rules_.prefill_schedule_interval != 0 &&
-                                last_release_ == LastRelease::kAdmittedAll && decodes_.size() > 0};
+                                last_release_ == LastRelease::kAdmittedAll && decoding() > 0};
   if (mode_ == PassMode::kWalkAll || !schedule_running_fast(plan, in_flight, now))
     walk_running(plan, in_flight, now);
   if (!pass_.preempted && !waiting_.empty()) admit(plan, now, out);
@@ -46,6 +46,10 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   };
   if (plan.sampled.size() > 1) std::sort(plan.sampled.begin(), plan.sampled.end(), earlier);
   if (plan.finishing.size() > 1) std::sort(plan.finishing.begin(), plan.finishing.end(), earlier);
+  std::sort(plan.verified.begin(), plan.verified.end(),
+            [&](const StepPlan::Verified& a, const StepPlan::Verified& b) {
+              return earlier(a.sequence, b.sequence);
+            });
 }
 
 // The common pass: every decode gets its token, then the prompts being prefilled share the rest of
@@ -164,10 +168,18 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
     if (rules_.long_prefill_token_threshold > 0)
       n = std::min(n, rules_.long_prefill_token_threshold);
     n = std::min(n, pass_.budget);
+  } else if (speculation_.in_use()) {
+    n = std::min(speculation_.wanted(s, q), pass_.budget);
+    if (rules_.long_prefill_token_threshold > 0)
+      n = std::min(n, rules_.long_prefill_token_threshold);
+    if (n == 0) {
+      ++i;
+      return true;
+    }
   }
   WindowGroups& windows = blocks_.windows();
-  const std::int64_t total = blocks_.blocks_for(q.computed + n);
-  const std::int64_t own = total - q.holding.blocks;
+  const std::int64_t total = blocks_.blocks_for(speculation_.slots(q.computed + n));
+  const std::int64_t own = std::max<std::int64_t>(0, total - q.holding.blocks);
   if (windows.leave(q)) waiting_.retry_head();
   const std::int64_t window = windows.need(q, total);
   const std::int64_t need = own + rules_.window_groups * window;
@@ -186,9 +198,11 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
   }
   // Registered at once, as vLLM does, so that events come in the order of the running list.
   bool registered = false;
-  if (q.state != State::kPrefill && !q.request.private_answer)
+  if (q.state != State::kPrefill && !q.request.private_answer && !speculation_.in_use())
     registered = blocks_.register_up_to(q, q.computed);
   kv().allocate(own, q.holding);
+  if (q.state != State::kPrefill && speculation_.in_use())
+    registered = blocks_.register_up_to(q, speculation_.note_blocks(s, q, n));
   windows.allocate(q, window);
   if (q.state == State::kPrefill) registered = blocks_.register_up_to(q, q.computed + n);
   if (registered) waiting_.retry_head();
@@ -208,13 +222,16 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   Sequence& q = sequences_[s];
   // A token still being computed is not lost: vLLM delivers it to the preempted request, which may
   // even finish with it.
-  const bool awaits = awaits_token(q, in_flight);
+  const bool speculates = speculation_.in_use() && q.state != State::kPrefill;
+  const bool awaits = !speculates && awaits_token(q, in_flight);
   if (awaits)
     in_flight->pausing.push_back(sequences_.ref(s));
   else if (q.state == State::kDecode)
     q.last_token = now;
   // Computed blocks stay findable until they are recycled.
-  blocks_.register_up_to(q, q.computed + q.scheduled - (awaits ? 1 : 0));
+  blocks_.register_up_to(
+      q, speculates ? speculation_.certain(s) : q.computed + q.scheduled - (awaits ? 1 : 0));
+  if (speculation_.in_use()) speculation_.reset(s);
   ++q.preemptions;
   ++counters_.preemptions;
   stores_.store_answer(s, q.computed - (awaits ? 1 : 0));
@@ -242,10 +259,21 @@ void BatchScheduler::settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime no
   }
   for (const Slot s : running_.all()) {
     const State state = sequences_[s].state;
-    if (state == State::kDecode || state == State::kPaused) settle_decode(s, plan, in_flight, now);
+    if (speculation_.in_use() && state == State::kPaused)
+      settle_speculative(s, plan);
+    else if (state == State::kDecode || state == State::kPaused)
+      settle_decode(s, plan, in_flight, now);
   }
   for (const Slot s : std::vector<Slot>(running_.prefilling()))
     if (sequences_[s].scheduled > 0) give_prefill(s, sequences_[s].scheduled, plan);
+}
+
+void BatchScheduler::settle_speculative(Slot s, StepPlan& plan) {
+  Sequence& q = sequences_[s];
+  if (q.scheduled == 0)
+    speculation_.leave_out(s);
+  else
+    speculation_.schedule(s, q, sequences_.ref(s), plan);
 }
 
 void BatchScheduler::settle_decode(Slot s, StepPlan& plan, StepPlan* in_flight, SimTime now) {
@@ -288,7 +316,9 @@ void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
   stores_.note_computed(s, q.computed);
   if (q.computed < q.target) return;
   running_.end_prefill(s);
-  decodes_.enter(s, plan, false);
+  if (!speculation_.in_use()) return decodes_.enter(s, plan, false);
+  q.state = State::kPaused;
+  speculation_.begin(s, q, sequences_.ref(s), plan);
 }
 
 // Prompts that this pass left out will be in the next batch: their adapters are reserved.
@@ -394,7 +424,9 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
 
   const WindowGroups& windows = blocks_.windows();
   const std::int64_t held = q.holding.blocks;
-  const std::int64_t need = blocks_.blocks_for(computed + n) - held - hit;
+  // Only one whose KV was pulled has slots for drafts yet (effective_lookahead_tokens).
+  const std::int64_t slots = q.computed > 0 ? speculation_.slots(computed + n) : computed + n;
+  const std::int64_t need = std::max<std::int64_t>(0, blocks_.blocks_for(slots) - held - hit);
   const std::int64_t wanted =
       rules_.reserve_full_isl ? std::max(need, blocks_.blocks_for(q.target) - held - hit) : need;
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
@@ -426,7 +458,7 @@ std::int64_t BatchScheduler::blocks_owed_to_prefills() const {
   for (const std::vector<Slot>* list : {&running_.prefilling(), &waiting_.loading()})
     for (const Slot s : *list) {
       const Sequence& q = sequences_[s];
-      const std::int64_t blocks = blocks_.blocks_for(q.target);
+      const std::int64_t blocks = blocks_.blocks_for(speculation_.slots(q.target));
       owed += blocks - q.holding.blocks + rules_.window_groups * blocks_.windows().need(q, blocks);
     }
   return owed;
@@ -454,8 +486,11 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
   const std::int64_t need = blocks_.blocks_for(covered) - hit;
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
   const std::int64_t free = kv().free_blocks() - blocks_owed_to_prefills();
+  // Its first step needs slots for drafts, too, without which it would wait for ever.
+  const std::int64_t ahead =
+      blocks_.blocks_for(speculation_.slots(q.target)) - blocks_.blocks_for(q.target);
   const std::int64_t wanted =
-      need + blocks_.windows().taken_with(q, need) + blocks_.unreferenced_hits();
+      need + ahead + blocks_.windows().taken_with(q, need) + blocks_.unreferenced_hits();
   if (wanted + reserve > free) return Admission::kBlocked;
   count_hits(q, hit);
   blocks_.take(q, hit, need);

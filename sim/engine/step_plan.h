@@ -13,7 +13,8 @@ namespace routesim::sim {
 /// The kinds of output that a step, or the drain before it, sends outside.
 enum class EngineOutputKind {
   kFirstToken,      ///< The first token of the request.
-  kResumedToken,    ///< A token after a gap longer than one step: preemption or an empty budget.
+  kResumedToken,    ///< A token after a gap longer than one step (preemption or an empty budget),
+                    ///< or those of a step that verified drafts.
   kFinished,        ///< The last token.
   kTransferNeeded,  ///< PD decode leg: blocks are allocated, pull `value` blocks.
   kNothingToPull,   ///< PD decode leg: every block was found locally.
@@ -25,7 +26,8 @@ enum class EngineOutputKind {
 struct EngineOutput {
   EngineOutputKind kind;
   std::uint32_t handle;
-  std::int64_t value = 0;  ///< kResumedToken: the gap in ns; kFinished: preemptions.
+  std::int64_t value = 0;     ///< kResumedToken: the gap in ns; kFinished: preemptions.
+  std::int64_t together = 0;  ///< kResumedToken: more tokens that came with it.
   /// kFinished: prompt tokens hit at first admission; kLoaded: of these, loaded; kPulled: found.
   std::int64_t cached_tokens = 0;
   SimTime at;
@@ -41,9 +43,17 @@ struct StepPlan {
   std::vector<SequenceRef> sampled;    ///< Others that sample: first tokens and resumptions.
   std::vector<SequenceRef> finishing;  ///< Sequences whose last token is sampled here.
   std::vector<SequenceRef> pausing;    ///< Sampled here but not scheduled in the next pass.
+  /// With speculation all that sample here, and the drafts they verify.
+  struct Verified {
+    SequenceRef sequence;
+    std::int64_t drafts = 0;
+  };
+  std::vector<Verified> verified;
   bool empty() const { return shape.tokens() == 0; }
   /// Its end has no output: every sampled token follows one of the pass before.
-  bool has_no_output() const { return sampled.empty() && finishing.empty() && pausing.empty(); }
+  bool has_no_output() const {
+    return sampled.empty() && finishing.empty() && pausing.empty() && verified.empty();
+  }
   void clear() {
     shape = {};
     steady = 0;
@@ -52,7 +62,17 @@ struct StepPlan {
     sampled.clear();
     finishing.clear();
     pausing.clear();
+    verified.clear();
   }
+};
+
+/// What became of drafts, by vLLM's own counters: vllm:spec_decode_num_drafts (verifications with
+/// drafts), _num_draft_tokens, _num_accepted_tokens and _num_accepted_tokens_per_pos.
+struct SpeculationCounters {
+  std::int64_t drafts = 0;
+  std::int64_t draft_tokens = 0;
+  std::int64_t accepted_tokens = 0;
+  std::vector<std::int64_t> accepted_per_position;
 };
 
 /// Counters of one engine core.

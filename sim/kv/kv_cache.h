@@ -48,6 +48,11 @@ struct CachedPrefix {
     pieces.clear();
     blocks = 0;
   }
+  void drop_last() {
+    if (blocks == 0) return;
+    --blocks;
+    if (--pieces.back().blocks == 0) pieces.pop_back();
+  }
 };
 
 /// The blocks that one sequence holds, in order: blocks with a key, then blank ones.

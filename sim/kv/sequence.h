@@ -23,6 +23,7 @@ struct EngineRequest {
   std::uint64_t output_content = 0;  ///< Content id of the answer.
   bool private_answer = false;       ///< No later prompt can contain the answer: nobody is told.
   std::uint64_t arrival_order = 0;   ///< Total order of arrivals at all engines.
+  std::uint64_t draws = 0;           ///< Keys its random draws, in whichever engine.
   std::int32_t priority = 0;         ///< Smaller first, policy `priority` only.
   std::uint32_t adapter = 0;         ///< LoRA adapter; 0 = the base model.
   bool hold_blocks = false;          ///< PD prefill leg: keep the blocks until released.
@@ -45,7 +46,7 @@ enum class SequenceState : std::uint8_t {
   kLoading,   ///< Waiting for remote KV.
   kPrefill,   ///< Running, prompt (or recomputation) not yet complete.
   kDecode,    ///< Running, in the decode set.
-  kPaused,    ///< Running, decodes, but not in the set (no budget last time).
+  kPaused,    ///< Running, decodes, but not in the set (no budget last time, or it speculates).
   kDraining,  ///< Running, last token scheduled but not processed.
   kHeld,      ///< PD prefill leg, finished, blocks held.
   kStoring    ///< Finished, blocks kept until they are copied to the host.

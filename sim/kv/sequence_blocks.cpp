@@ -9,6 +9,7 @@ namespace routesim::sim {
 SequenceBlocks::SequenceBlocks(const EngineRules& rules)
     : block_(rules.block_size),
       prefix_caching_(rules.enable_prefix_caching),
+      drops_last_hit_(rules.speculation.drops_last_hit),
       names_answers_(rules.tiers.disk.in_use()),
       kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
       windows_(rules, kv_) {}
@@ -22,6 +23,12 @@ std::int64_t SequenceBlocks::find_prefix(Sequence& q, SequenceRef ref) {
       found_for_.stamp == ref.stamp)
     return hits_.blocks;
   found_version_ = 0;
+  look_up_prefix(q, ref);
+  if (drops_last_hit_) hits_.drop_last();
+  return hits_.blocks;
+}
+
+void SequenceBlocks::look_up_prefix(Sequence& q, SequenceRef ref) {
   // At least one token must be computed to sample from, so never the whole prompt.
   const std::int64_t limit = block_.quotient(q.target - 1);
   const std::span<const BlockKey> prompt = q.request.keys->engine;
@@ -37,14 +44,13 @@ std::int64_t SequenceBlocks::find_prefix(Sequence& q, SequenceRef ref) {
     } else {
       append_given_up_blocks(q, prompt_blocks, limit);
     }
-    return hits_.blocks;
+    return;
   }
   keys_.assign(prompt.begin(), prompt.end());
   for (auto b = static_cast<std::int64_t>(prompt.size()); b < limit; ++b)
     keys_.push_back(block_key(q, b, keys_.empty() ? 0 : keys_.back()));
   kv_.lookup(keys_, hits_);
   if (windows_.groups() > 0) windows_.lookup(keys_, hits_);
-  return hits_.blocks;
 }
 
 // A private block is in no table: the sequence remembers the runs that were its own, and vLLM would

@@ -90,11 +90,13 @@ class SequenceBlocks {
   void verify(const std::vector<Sequence>& sequences, std::int64_t unassigned) const;
 
  private:
+  void look_up_prefix(Sequence& q, SequenceRef ref);
   void append_given_up_blocks(Sequence& q, std::int64_t prompt_blocks, std::int64_t limit);
   BlockKey block_key(const Sequence& q, std::int64_t block, BlockKey previous) const;
 
   Divisor block_;  ///< By the block size.
   bool prefix_caching_;
+  bool drops_last_hit_;
   bool names_answers_;  ///< Files need a name for every chunk.
   KvCache kv_;
   WindowGroups windows_;

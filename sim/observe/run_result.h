@@ -129,6 +129,18 @@ struct StageResult {
   }
 };
 
+/// What became of drafts on one endpoint, as vLLM counts it.
+struct SpeculationResult {
+  std::int64_t drafts = 0;           ///< Verifications with drafts.
+  std::int64_t draft_tokens = 0;     ///< Guessed.
+  std::int64_t accepted_tokens = 0;  ///< Of these.
+  std::vector<std::int64_t> accepted_per_position;
+  /// Mean tokens that a verification yields, before an answer's end cuts them.
+  double mean_length() const {
+    return drafts > 0 ? 1 + static_cast<double>(accepted_tokens) / static_cast<double>(drafts) : 1;
+  }
+};
+
 /// One endpoint (replica and DP rank) over the whole run.
 struct ReplicaResult {
   std::string name;  ///< `pool-replica` or `pool-replica-rank-n`.
@@ -146,7 +158,8 @@ struct ReplicaResult {
   double kv_cache_usage_max = 0;
   std::int64_t max_running = 0;
   std::int64_t max_waiting = 0;
-  std::optional<TierResult> tiers;  ///< Set where the pool has some.
+  std::optional<TierResult> tiers;               ///< Set where the pool has some.
+  std::optional<SpeculationResult> speculation;  ///< Set where the pool speculates.
 };
 
 /// The basis of the step times of a pool.

@@ -10,6 +10,7 @@
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
 #include "sim/plan/router_costs.h"
+#include "sim/plan/speculation_plan.h"
 #include "workloads/warmed_load.h"
 
 namespace routesim::sim {
@@ -36,10 +37,21 @@ bool steps_together(const PoolConfig& c, const models::ModelSpec& model) {
 
 /// NIXL's, of a KV block that one GPU pulls. Keys and values are apart until some release of 2026:
 /// in August a transfer of 167 MB in blocks of 64 had 1,785 descriptors (vllm-project/vllm#50913).
-std::int64_t descriptors(const PoolConfig& c, const models::ModelSpec& model, bool hybrid) {
+/// A drafter's layers are pulled, too.
+std::int64_t descriptors(const PoolConfig& c, const models::ModelSpec& model,
+                         std::int64_t drafter_layers, bool hybrid) {
   const bool joined = model.is_mla() || c.engine.preset == EnginePreset::k2026H2;
-  return (hybrid ? model.kv_capacity_layers() : model.layers) * (joined ? 1 : 2) /
-         c.pipeline_parallel;
+  return ((hybrid ? model.kv_capacity_layers() : model.layers) + drafter_layers) *
+         (joined ? 1 : 2) / c.pipeline_parallel;
+}
+
+double drafter_bytes(const std::optional<models::Drafter>& d, const models::Parallelism& p) {
+  return d ? models::drafter_bytes_per_gpu(*d, p) : 0;
+}
+
+std::int64_t drafter_block_bytes(const std::optional<models::Drafter>& d, models::KvDtype dtype,
+                                 const models::Parallelism& p, const models::KvLayout& layout) {
+  return d ? models::drafter_block_bytes(*d, dtype, p, layout.block_size) : 0;
 }
 
 /// Slots for adapters are allocated when a server starts.
@@ -99,12 +111,12 @@ class Resolver {
     models::KvDtype kv_dtype = models::KvDtype::kBf16;
   };
   std::optional<Named> named(const PoolConfig& config, const std::string& path);
-  std::shared_ptr<const models::LatencyModel> latency(const PoolConfig& config,
-                                                      const models::AcceleratorSpec& gpu,
-                                                      const models::ModelSpec& model,
-                                                      const models::Parallelism& parallelism,
-                                                      const models::RooflineOptions& options,
-                                                      const std::string& path);
+  std::shared_ptr<const models::LatencyModel> latency(
+      const PoolConfig& config, const models::AcceleratorSpec& gpu, const models::ModelSpec& model,
+      const models::Parallelism& parallelism, const models::RooflineOptions& options,
+      const std::optional<models::Drafter>& drafter, const std::string& path);
+  std::optional<models::Drafter> drafter(const PoolConfig& config, const models::ModelSpec& model,
+                                         const models::KvLayout& layout, const std::string& path);
   std::optional<std::int64_t> stated_blocks(const PoolConfig& config, const EngineRules& rules,
                                             const KvLog& log, const std::string& path);
   bool check_tiers(const KvTierConfig& tiers, std::int64_t block_size, const std::string& at);
@@ -126,6 +138,28 @@ void set_groups(EngineRules& rules, const models::ModelSpec& model,
   rules.window_groups = layout.fixed_groups;
   rules.window_tokens = layout.states ? 0 : model.sliding_window;
   rules.state_groups = layout.states;
+}
+
+bool marlin_experts(const EngineConfig& c) {
+  if (c.moe_backend != MoeBackend::kAuto) return c.moe_backend == MoeBackend::kMarlin;
+  return !from_2026(c.preset);
+}
+
+models::RooflineOptions step_options(const EngineConfig& c, models::KvDtype dtype,
+                                     bool async_scheduling) {
+  return {.kv_dtype = dtype,
+          .cuda_graphs = !c.enforce_eager,
+          .full_graphs = c.preset != EnginePreset::k2025Q3,
+          .async_scheduling = async_scheduling,
+          .older_experts = marlin_experts(c),
+          .older_fp8_cache = c.preset != EnginePreset::k2026H2};
+}
+
+models::Parallelism parallelism_of(const PoolConfig& c) {
+  return {.tp = c.tensor_parallel,
+          .pp = c.pipeline_parallel,
+          .dp = c.data_parallel,
+          .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
 }
 
 std::string suggestion(const std::string& name, const std::string& otherwise) {
@@ -153,15 +187,38 @@ std::optional<models::KvDtype> Resolver::kv_dtype(const PoolConfig& c, const std
 std::shared_ptr<const models::LatencyModel> Resolver::latency(
     const PoolConfig& c, const models::AcceleratorSpec& gpu, const models::ModelSpec& model,
     const models::Parallelism& parallelism, const models::RooflineOptions& options,
-    const std::string& path) {
+    const std::optional<models::Drafter>& drafter, const std::string& path) {
   std::string why;
-  auto named = models::latency_model_named(c.latency_model, inputs_.catalogue, gpu, model,
-                                           parallelism, enum_name(c.engine.preset), options, why);
+  // A fitted curve has one price for a sequence that decodes, and none for its drafts.
+  const bool automatic = drafter && c.latency_model == "auto";
+  const std::string name = automatic ? "kernels" : c.latency_model;
+  auto named = models::latency_model_named(name, inputs_.catalogue, gpu, model, parallelism,
+                                           enum_name(c.engine.preset), options, why);
+  if (named == nullptr && automatic)
+    named = models::latency_model_named("roofline", inputs_.catalogue, gpu, model, parallelism,
+                                        enum_name(c.engine.preset), options, why);
+  if (named != nullptr && drafter)
+    named = models::make_speculative_latency(named, *drafter, gpu, parallelism, options,
+                                             c.latency_model != "roofline");
   if (named == nullptr)
     error(path + ".latency_model", "cannot be " + c.latency_model + ": " + why,
           c.latency_model == "measured" ? "add step_times to a file that catalogue names"
                                         : "auto takes what is known best");
   return named;
+}
+
+std::optional<models::Drafter> Resolver::drafter(const PoolConfig& c,
+                                                 const models::ModelSpec& model,
+                                                 const models::KvLayout& layout,
+                                                 const std::string& path) {
+  Diagnostics found;
+  auto made = plan_drafter(c, model, layout, parallelism_of(c), inputs_.catalogue, path, found);
+  for (Diagnostic d : found.items()) {
+    d.where = inputs_.where;
+    diagnostics_.add(d);
+    if (d.severity == Severity::kError) ++errors_;
+  }
+  return made;
 }
 
 void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
@@ -171,18 +228,6 @@ void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
                        "bring up to " +
                            std::to_string(c.pipeline_parallel) +
                            " times the throughput of a saturated server");
-}
-
-bool marlin_experts(const EngineConfig& c) {
-  if (c.moe_backend != MoeBackend::kAuto) return c.moe_backend == MoeBackend::kMarlin;
-  return !from_2026(c.preset);
-}
-
-models::Parallelism parallelism_of(const PoolConfig& c) {
-  return {.tp = c.tensor_parallel,
-          .pp = c.pipeline_parallel,
-          .dp = c.data_parallel,
-          .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
 }
 
 // The catalogue entries that a pool names, and its KV format; errors where something is unknown.
@@ -381,6 +426,9 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   ResolvedPool out;
   out.config = adapted(given, *model, layout, path);
   const PoolConfig& c = out.config;
+  std::optional<models::Drafter> drafts;
+  if (c.engine.speculative) drafts = drafter(c, *model, layout, path);
+  if (c.engine.speculative && !drafts) return std::nullopt;
   out.api_server = api_server(c);
   out.rules = resolve_engine_rules(c.engine, model->max_context, has_large_defaults(*gpu));
   set_groups(out.rules, *model, layout);
@@ -388,41 +436,37 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
                   .chunked_windows = model->chunked_windows,
                   .pipeline_stages = c.pipeline_parallel};
   Diagnostics found;
-  const std::optional<models::KvCachePlan> kv =
-      models::plan_kv_cache({.accelerator = *gpu,
-                             .model = *model,
-                             .parallelism = parallelism,
-                             .kv_dtype = dtype,
-                             .block_size = given.engine.block_size,
-                             .gpu_memory_utilization = c.engine.gpu_memory_utilization.value_or(
-                                 default_gpu_memory_utilization(c.engine.preset)),
-                             .max_num_batched_tokens = out.rules.max_num_batched_tokens,
-                             .max_num_seqs = out.rules.max_num_seqs,
-                             .num_gpu_blocks = stated_blocks(c, out.rules, log, path),
-                             .hybrid_manager = hybrid,
-                             .graph_share = graph_memory_share(c.engine),
-                             .adapter_bytes = adapter_bytes(c.engine, *model, parallelism)},
-                            found);
+  const std::optional<models::KvCachePlan> kv = models::plan_kv_cache(
+      {.accelerator = *gpu,
+       .model = *model,
+       .parallelism = parallelism,
+       .kv_dtype = dtype,
+       .block_size = given.engine.block_size,
+       .gpu_memory_utilization = c.engine.gpu_memory_utilization.value_or(
+           default_gpu_memory_utilization(c.engine.preset)),
+       .max_num_batched_tokens = out.rules.max_num_batched_tokens,
+       .max_num_seqs = out.rules.max_num_seqs,
+       .num_gpu_blocks = stated_blocks(c, out.rules, log, path),
+       .hybrid_manager = hybrid,
+       .graph_share = graph_memory_share(c.engine),
+       .adapter_bytes = adapter_bytes(c.engine, *model, parallelism),
+       .drafter_bytes = drafter_bytes(drafts, parallelism),
+       .drafter_block_bytes = drafter_block_bytes(drafts, dtype, parallelism, layout)},
+      found);
   relocate(found, path, c.engine.kv_cache_tokens.has_value());
   if (!kv) return std::nullopt;
   out.kv_plan = *kv;
   set_kv_blocks(out.rules, c.engine, kv->num_gpu_blocks);
   out.kv_cache_tokens = reported_kv_tokens(out.rules, log);
   out.latency = latency(c, *gpu, *model, parallelism,
-                        {.kv_dtype = dtype,
-                         .cuda_graphs = !c.engine.enforce_eager,
-                         .full_graphs = c.engine.preset != EnginePreset::k2025Q3,
-                         .async_scheduling = out.rules.async_scheduling,
-                         .older_experts = marlin_experts(c.engine),
-                         .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2},
-                        path);
+                        step_options(c.engine, dtype, out.rules.async_scheduling), drafts, path);
   if (out.latency == nullptr) return std::nullopt;
   if (out.rules.max_loras > 0)
     out.latency = std::make_shared<models::LoraLatency>(
         out.latency, models::lora_costs(*gpu, *model, parallelism, c.engine.max_lora_rank));
-  out.kv_bytes_per_token = models::as_real(layout.bytes_per_block * c.tensor_parallel) /
-                           models::as_real(layout.block_size);
-  out.descriptors = descriptors(c, *model, hybrid);
+  out.kv_bytes_per_token =
+      models::as_real(kv->bytes_per_block * c.tensor_parallel) / models::as_real(layout.block_size);
+  out.descriptors = descriptors(c, *model, drafts ? drafts->model.layers : 0, hybrid);
   if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);
   return out;

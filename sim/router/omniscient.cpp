@@ -52,10 +52,12 @@ double Omniscient::seconds_per_token(std::uint32_t row) const {
 double Omniscient::step_s(std::uint32_t row, double requests, double context) const {
   const ResolvedPool& pool = plan_.pools[endpoints_[endpoints_.first(row)].pool];
   const auto ranks = static_cast<double>(endpoints_.ranks(row));
-  const models::BatchShape shape{
+  models::BatchShape shape{
       .decode_requests = std::max<std::int64_t>(1, std::llround(requests / ranks)),
       .decode_context = std::llround(context / ranks)};
-  return static_cast<double>(pool.latency->step_ticks(shape)) * kSecondsPerTick;
+  shape.draft_tokens = pool.rules.speculation.tokens * shape.decode_requests;
+  return static_cast<double>(pool.latency->step_ticks(shape)) * kSecondsPerTick /
+         pool.rules.speculation.mean_length();
 }
 
 /// The share of the blocks a request still needs that are taken from findable ones, where it finds

@@ -88,12 +88,14 @@ policies::LatencyPrediction PerfectPredictor::predict(const EndpointHome& home, 
   models::BatchShape decodes;
   decodes.decode_requests = scheduler.decoding();
   decodes.decode_context = scheduler.decode_context();
+  const SpeculationRules& speculation = pool.rules.speculation;
+  decodes.draft_tokens = speculation.tokens * decodes.decode_requests;
   policies::LatencyPrediction out{.present = true};
   std::int64_t computed = cached_tokens(home, prompt_tokens);
   // A decode server pulls the prompt, and computes a token.
   if (pool.config.role == PoolRole::kDecode) ahead = 0, computed = prompt_tokens - 1;
   const std::int64_t budget =
-      std::max<std::int64_t>(1, pool.rules.max_num_batched_tokens - decodes.decode_requests);
+      std::max<std::int64_t>(1, pool.rules.max_num_batched_tokens - decodes.tokens());
   while (computed < prompt_tokens) {
     models::BatchShape step = decodes;
     const std::int64_t others = std::min(ahead, budget);
@@ -107,8 +109,9 @@ policies::LatencyPrediction PerfectPredictor::predict(const EndpointHome& home, 
   }
   models::BatchShape with = decodes;
   ++with.decode_requests;
+  with.draft_tokens += speculation.tokens;
   with.decode_context += prompt_tokens;
-  out.tpot_ms = step_ms(pool, with, replica.ranks());
+  out.tpot_ms = step_ms(pool, with, replica.ranks()) / speculation.mean_length();
   return out;
 }
 

@@ -111,6 +111,7 @@ void describe(Describer& d, EngineConfig& c) {
   describe_switches(d, c);
   describe_adapters(d, c);
   field(d, {"kv_tiers", "KV blocks outside GPU memory."}, c.kv_tiers);
+  field(d, {"speculative", "Speculative decoding (--speculative-config)."}, c.speculative);
 }
 
 void set_kv_blocks(EngineRules& rules, const EngineConfig& config, std::int64_t num_gpu_blocks) {
@@ -139,13 +140,17 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t default_max
   r.enable_chunked_prefill = c.enable_chunked_prefill;
   r.enable_prefix_caching = c.enable_prefix_caching;
   r.reserve_full_isl = c.reserve_full_isl.value_or(recent);
-  r.async_scheduling = c.async_scheduling.value_or(recent);
+  const bool ahead =
+      !c.speculative || !c.speculative->method || schedules_ahead(*c.speculative->method, !newest);
+  r.async_scheduling = c.async_scheduling.value_or(recent && ahead);
   r.skip_unallocatable_head = c.skip_unallocatable_head.value_or(newest);
   r.idle_polling = c.idle_polling.value_or(newest);
   r.remote_partial_block = recent;
   // The largest CUDA graph has 512 tokens.
   const std::int64_t largest_graph = recent ? 512 : std::numeric_limits<std::int64_t>::max();
   r.rank_padding_limit = c.enforce_eager ? 0 : largest_graph;
+  if (c.speculative && c.speculative->method && c.speculative->num_speculative_tokens)
+    r.speculation = resolve_speculation(*c.speculative);
   r.max_loras = c.max_loras.value_or(0);
   r.max_cpu_loras = std::max(r.max_loras, c.max_cpu_loras.value_or(r.max_loras));
   r.scheduling_policy = c.scheduling_policy;

@@ -10,6 +10,7 @@
 
 #include "base/describe.h"
 #include "base/units.h"
+#include "sim/rules/speculation_config.h"
 #include "sim/rules/tier_config.h"
 
 namespace routesim::sim {
@@ -57,6 +58,7 @@ struct EngineConfig {
   std::optional<std::int64_t> max_loras, max_cpu_loras;
   std::int64_t max_lora_rank = 16;
   std::optional<KvTierConfig> kv_tiers;
+  std::optional<SpeculationConfig> speculative;
 };
 void describe(Describer& d, EngineConfig& c);
 
@@ -96,6 +98,7 @@ struct EngineRules {
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   FreeQueue free_queue = FreeQueue::kAppendAll;
   TierRules tiers;  ///< KV blocks outside GPU memory.
+  SpeculationRules speculation;
 };
 
 /// The API server as the user configures it. Absent values are the engine preset's.

@@ -154,6 +154,8 @@ TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
       {source + "/scenarios/holdout/vllm-router-llama-3.1-8b-pd-dp8.yaml"},
       // Published numbers, and KV blocks that matter.
       {source + "/scenarios/llm-d-qwen3-32b-16xh100.yaml", "--regret"},
+      // Drafts.
+      {source + "/scenarios/qwen3-32b-2xh200-speculative.yaml", "--no-capacity"},
       {source + "/docs/examples/question.yaml", "--variant", "prefix-aware", "--rate", "1x,2x",
        "--replicas", "2,4"}};
   SchemaReader reader(schema);
@@ -170,6 +172,32 @@ TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
                               std::inserter(never, never.end()));
   // No run of this test ends early.
   EXPECT_EQ(never, std::set<std::string>({".interrupted"}));
+}
+
+// 10 answers of 16 tokens: behind the first token, 15 tokens in five steps of three, or one by one.
+TEST_F(Cli, DraftsAreCountedAsVllmCountsThem) {
+  const auto counts = [&](const std::string& acceptance) {
+    const Result result = run(
+        {"run",
+         write(
+             "drafts.yaml",
+             "name: s\n"
+             "workload: {groups: {requests: 10, rate: 5, prefix_len: 100, output_len: 16}}\n"
+             "cluster:\n"
+             "  pools:\n"
+             "  - {accelerator: H100-SXM, model: Qwen3-8B, engine: {speculative: {method: ngram,\n"
+             "     num_speculative_tokens: 2, acceptance: " +
+                 acceptance + "}}}\n"),
+         "--quiet", "--no-capacity", "--output", "json"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return OrderedJson::parse(result.out)["variants"][0]["replicas"][0]["speculation"].dump();
+  };
+  EXPECT_EQ(counts("[1, 1]"),
+            "{\"mean_acceptance_length\":3,\"num_drafts\":50,\"num_draft_tokens\":100,"
+            "\"num_accepted_tokens\":100,\"num_accepted_tokens_per_pos\":[50,50]}");
+  EXPECT_EQ(counts("[0, 0]"),
+            "{\"mean_acceptance_length\":1,\"num_drafts\":150,\"num_draft_tokens\":300,"
+            "\"num_accepted_tokens\":0,\"num_accepted_tokens_per_pos\":[0,0]}");
 }
 
 TEST_F(Cli, TheSchemaOfResultsSaysWhatEveryKeyMeans) {

@@ -12,6 +12,7 @@
 
 #include "models/calibration.h"
 #include "models/kv_cache_spec.h"
+#include "models/launches.h"
 #include "tests/models/engine_steps.h"
 #include "tests/models/model_fixture.h"
 

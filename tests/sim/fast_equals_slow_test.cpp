@@ -250,6 +250,29 @@ TEST(FastEqualsSlow, WithStates) {
   }
 }
 
+// Servers that speculate visit every sequence either way; how long they may sleep differs.
+TEST(FastEqualsSlow, WithSpeculation) {
+  Totals totals;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    RunPlan plan = swarm_plan(seed);
+    for (ResolvedPool& pool : plan.pools) {
+      if (pool.rules.tiers.in_use()) continue;
+      SpeculationRules& s = pool.rules.speculation;
+      s.tokens = 1 + static_cast<std::int64_t>(seed % 4);
+      s.lookahead = seed % 3 == 0 ? 0 : s.tokens;
+      s.drops_last_hit = seed % 3 == 1;
+      for (std::int64_t i = 0; i < s.tokens; ++i)
+        s.acceptance.push_back(1 -
+                               0.07 * static_cast<double>(seed % 5) * static_cast<double>(i + 1));
+    }
+    expect_fast_equals_slow(plan, seed, totals);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(totals.requests, 4'000);
+  EXPECT_GT(totals.preemptions, 500);
+  EXPECT_GT(totals.disaggregated, 400);
+}
+
 // Found by longer runs, each once a difference.
 TEST(FastEqualsSlow, WhereItOnceDidNot) {
   Totals totals;

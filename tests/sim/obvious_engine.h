@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/rng.h"
 #include "models/latency_model.h"
 #include "sim/rules/engine_config.h"
 #include "tests/sim/obvious_tiers.h"
@@ -104,6 +105,7 @@ class ObviousEngine {
   std::vector<Fate> fates;
   Samples gaps;  ///< Between tokens of a request, of all requests.
   std::int64_t hash_evictions = 0;
+  std::int64_t drafts = 0, draft_tokens = 0, accepted = 0;  ///< With speculation.
 
  private:
   using Token = ObviousTiers::Token;
@@ -119,6 +121,7 @@ class ObviousEngine {
     bool pulls = false, hold = false;
     Status status = Status::kWaiting;
     std::int64_t computed = 0, placeholders = 0, preemptions = 0, cached = -1;
+    std::int64_t spec = 0;    // Drafts, or places for those that the step under way will make.
     std::int64_t target = 0;  // Tokens known at (re-)admission: below it, work counts as prefill.
     SimTime last_token;
     std::vector<int> blocks;
@@ -144,6 +147,7 @@ class ObviousEngine {
     std::int64_t n;
     std::int64_t before;
     bool samples;
+    std::int64_t drafts = 0;
   };
   struct Step {
     std::vector<Work> work;
@@ -261,7 +265,7 @@ class ObviousEngine {
   // ---- queues ---------------------------------------------------------------------------------
   void enqueue(Request* r) {
     const std::int64_t longest = r->prompt + r->output;
-    const std::int64_t most = ceil_blocks(longest - 1);
+    const std::int64_t most = ceil_blocks(most_slots(longest - 1));
     if (longest > rules_.max_model_len ||
         most + most_in_windows(most) > rules_.num_gpu_blocks - 1) {
       fates[r->id].unservable = true;
@@ -346,11 +350,11 @@ class ObviousEngine {
         ++i;
         continue;
       }
-      std::int64_t n = r->known() + r->placeholders - r->computed;
+      std::int64_t n = r->known() + r->spec + r->placeholders - r->computed;
       if (rules_.long_prefill_token_threshold > 0)
         n = std::min(n, rules_.long_prefill_token_threshold);
       n = std::min({n, budget, rules_.max_model_len - 1 - r->computed});
-      if (n == 0) {
+      if (n <= 0) {
         ++i;
         continue;
       }
@@ -374,7 +378,10 @@ class ObviousEngine {
         fits = allocate(r, n, {}, false);
       }
       if (!fits) break;
-      step.work.push_back({r, n, r->computed, false});
+      const std::int64_t guesses =
+          std::clamp<std::int64_t>(n + r->computed - r->known() - r->placeholders, 0, r->spec);
+      r->spec = 0;
+      step.work.push_back({r, n, r->computed, false, guesses});
       budget -= n;
       ++i;
     }
@@ -508,11 +515,17 @@ class ObviousEngine {
   }
 
   void finish_pass(Step& step) {
+    // Places for drafts are only good for the pass after that of the drafts.
+    for (Request* r : running_)
+      if (rules_.async_scheduling &&
+          std::none_of(step.work.begin(), step.work.end(), [r](const Work& w) { return w.r == r; }))
+        r->spec = 0;
     for (Work& w : step.work) {
       Request* r = w.r;
       r->computed += w.n;
       w.samples = r->computed >= r->known() + r->placeholders;
-      if (w.samples && rules_.async_scheduling) ++r->placeholders;
+      if (w.samples && rules_.async_scheduling) r->placeholders += 1 + w.drafts;
+      if (w.samples && rules_.async_scheduling) r->spec = rules_.speculation.tokens;
       if (w.before < r->target) {
         ++step.shape.prefill_requests;
         step.shape.prefill_tokens += w.n;
@@ -520,6 +533,7 @@ class ObviousEngine {
         step.shape.prefill_pairs += r->computed * r->computed - w.before * w.before;
       } else {
         ++step.shape.decode_requests;
+        step.shape.draft_tokens += w.n - 1;
         step.shape.decode_context += r->computed;
       }
     }
@@ -550,7 +564,7 @@ class ObviousEngine {
     store_answer(r);
     free_blocks(r);
     tiers_.settle(r->tier);
-    r->computed = r->placeholders = 0;
+    r->computed = r->placeholders = r->spec = 0;
     r->status = Status::kPreempted;
     ++r->preemptions;
     waiting_.push_front(r);
@@ -563,14 +577,23 @@ class ObviousEngine {
       if (!w.samples || r->status == Status::kDone || r->status == Status::kStoring ||
           r->status == Status::kHeld)
         continue;
-      r->tokens.push_back({1'000'000 + r->id, r->known() - r->prompt});
-      if (r->known() == r->prompt + 1)
-        fates[r->id].first = now;
-      else
-        gaps.add_nano((now - r->last_token).ns(), 1);
-      r->last_token = now;
+      const std::int64_t good = accept(*r, w.drafts);
+      if (r->status == Status::kRunning) r->computed -= w.drafts - good;
+      if (r->status == Status::kRunning && rules_.async_scheduling)
+        r->placeholders -= w.drafts - good;
+      if (r->status == Status::kRunning && !rules_.async_scheduling)
+        r->spec = rules_.speculation.tokens;
+      std::int64_t fresh = 0;
+      for (; fresh < 1 + good && r->known() < r->prompt + r->output; ++fresh) {
+        r->tokens.push_back({1'000'000 + r->id, r->known() - r->prompt});
+        if (r->known() == r->prompt + 1)
+          fates[r->id].first = now;
+        else
+          gaps.add_nano((now - r->last_token).ns(), 1);
+        r->last_token = now;
+      }
       if (r->status == Status::kRunning && rules_.async_scheduling) {
-        --r->placeholders;
+        r->placeholders -= fresh;
         register_blocks(r, r->computed - r->placeholders);
       }
       if (r->known() < r->prompt + r->output) continue;
@@ -589,6 +612,27 @@ class ObviousEngine {
     for (Request* r : ending_)
       inbox_.push_back({.over = r, .news = true, .steps = steps_until_heard()});
     ending_.clear();
+  }
+
+  // ---- speculation ----------------------------------------------------------------------------
+  // How many of the leading drafts are good: one draw for each place in an answer.
+  std::int64_t accept(const Request& r, std::int64_t guesses) {
+    if (guesses == 0) return 0;
+    const std::uint64_t place = mix64(r.id, static_cast<std::uint64_t>(r.known() - r.prompt));
+    const double u = RandomStream(0, Stream::kSpeculation, place).uniform();
+    std::int64_t good = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(guesses); ++i)
+      good += u < rules_.speculation.acceptance[i] ? 1 : 0;
+    ++drafts;
+    draft_tokens += guesses;
+    accepted += good;
+    return good;
+  }
+  // As many tokens as may come to need slots.
+  std::int64_t most_slots(std::int64_t tokens) const {
+    const SpeculationRules& s = rules_.speculation;
+    if (s.tokens == 0) return tokens;
+    return std::min(tokens + 2 * s.tokens + 1 + s.lookahead, rules_.max_model_len);
   }
 
   // ---- blocks ---------------------------------------------------------------------------------
@@ -613,6 +657,7 @@ class ObviousEngine {
       if (shorter < n) g = 0;  // the others must agree
       n = shorter;
     }
+    if (rules_.speculation.drops_last_hit && n > 0) --n;
     for (std::int64_t b = 0; b < n; ++b) hits.blocks.push_back(cached_.at(key_of(r, b)).front());
     for (std::int64_t g = 1; g <= rules_.window_groups; ++g) {
       hits.windows.emplace_back();
@@ -658,7 +703,9 @@ class ObviousEngine {
     const bool running = r->status == Status::kRunning;
     const std::int64_t watermark = !running && !running_.empty() ? rules_.watermark_blocks : 0;
     const std::int64_t owned = r->held() + hit;
-    const std::int64_t fresh = ceil_blocks(r->computed + n) - owned;
+    std::int64_t slots = r->computed + n;
+    if (running) slots = std::min(slots + rules_.speculation.lookahead, rules_.max_model_len);
+    const std::int64_t fresh = std::max<std::int64_t>(0, ceil_blocks(slots) - owned);
     const std::int64_t wanted = full_fit ? std::max(fresh, ceil_blocks(r->known()) - owned) : fresh;
     // While it runs, what it lacks; before, what it may come to hold.
     std::int64_t in_window =

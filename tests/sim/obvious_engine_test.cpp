@@ -106,6 +106,19 @@ void add_windows(EngineRules& r, RandomStream& random) {
   r.window_tokens = pick(random, 2, 60);
 }
 
+/// Drafters with and without KV of their own, from hopeless to perfect ones.
+void add_speculation(EngineRules& r, RandomStream& random) {
+  SpeculationRules& s = r.speculation;
+  s.tokens = pick(random, 1, 5);
+  s.lookahead = random.below(3) == 0 ? 0 : s.tokens;
+  s.drops_last_hit = s.lookahead > 0 && random.below(3) != 0;
+  double share = random.below(4) == 0 ? 1 : random.uniform();
+  for (std::int64_t i = 0; i < s.tokens; ++i) {
+    s.acceptance.push_back(share);
+    if (random.below(3) != 0) share *= random.uniform();
+  }
+}
+
 /// Adds aborts of earlier requests between the arrivals.
 void add_aborts(Case& c, std::uint64_t seed) {
   RandomStream random(seed, Stream::kTest, 2);
@@ -181,7 +194,8 @@ std::string text_of(const Case& c) {
       << r.reserve_full_isl << " async " << r.async_scheduling << " skip "
       << r.skip_unallocatable_head << " priority " << static_cast<int>(r.scheduling_policy)
       << " free " << static_cast<int>(r.free_queue) << " polls " << r.idle_polling << " requests "
-      << c.arrivals.size();
+      << c.arrivals.size() << " drafts " << r.speculation.tokens << " lookahead "
+      << r.speculation.lookahead << " drops " << r.speculation.drops_last_hit;
   const TierRules& t = r.tiers;
   if (t.in_use())
     out << " windows " << r.window_groups << " x " << r.window_tokens << " chunks " << t.cpu_chunks
@@ -220,6 +234,10 @@ void expect_same(const Case& c, std::uint64_t seed, bool reference, std::int64_t
   ASSERT_EQ(obvious.gaps.sum(), server.gaps.sum()) << "seed " << seed;
   ASSERT_EQ(obvious.gaps.percentile(50), server.gaps.percentile(50)) << "seed " << seed;
   ASSERT_EQ(obvious.gaps.max(), server.gaps.max()) << "seed " << seed;
+  const SpeculationCounters& did = server.scheduler().speculation().counters();
+  ASSERT_EQ(obvious.drafts, did.drafts) << "seed " << seed << "\n  " << text_of(c);
+  ASSERT_EQ(obvious.draft_tokens, did.draft_tokens) << "seed " << seed;
+  ASSERT_EQ(obvious.accepted, did.accepted_tokens) << "seed " << seed;
   ASSERT_EQ(obvious.hash_evictions, server.scheduler().kv().evictions())
       << "seed " << seed << (reference ? " reference" : " fast") << "\n  " << text_of(c);
 }
@@ -282,6 +300,27 @@ TEST(ObviousEngine, AgreesWithWindows) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(preemptions, 100);
+}
+
+TEST(ObviousEngine, AgreesWithSpeculation) {
+  const std::uint64_t first = from_environment("ROUTESIM_SWARM_FIRST", 1);
+  const std::uint64_t cases = from_environment("ROUTESIM_SWARM_COUNT", 1500);
+  std::int64_t preemptions = 0;
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    Case c = random_case(60'000'000 + seed);
+    RandomStream random(seed, Stream::kTest, 9);
+    if (c.rules.async_scheduling) c.rules.scheduling_policy = SchedulingPolicy::kFcfs;
+    add_speculation(c.rules, random);
+    if (seed % 3 == 0) add_aborts(c, seed);
+    if (seed % 5 == 0) add_holds(c, random);
+    expect_same(c, seed, true, preemptions);
+    if (HasFatalFailure()) return;
+    expect_same(c, seed, false, preemptions);
+    if (HasFatalFailure()) return;
+  }
+  if (cases > 1000) {
+    EXPECT_GT(preemptions, 1000);
+  }
 }
 
 TEST(ObviousEngine, AgreesWithTiers) {

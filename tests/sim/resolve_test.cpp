@@ -75,6 +75,29 @@ TEST(TransferDescriptors, ArePerLayerWithKeysAndValuesApartUntil2026H2) {
   EXPECT_EQ(descriptors("DeepSeek-R1", EnginePreset::k2026H1), 61) << "a latent is one";
 }
 
+TEST(SpeculationPlan, TheDrafterTakesMemoryMovesAndHasAPrice) {
+  Scenario s = one_pool("Qwen3-32B", EnginePreset::k2026H2);
+  s.cluster.pools[0].tensor_parallel = 2;
+  const ResolvedPool plain = resolved(s);
+  SpeculationConfig& c = s.cluster.pools[0].engine.speculative.emplace();
+  c.method = SpeculationMethod::kEagle3;
+  c.num_speculative_tokens = 3;
+  const ResolvedPool drafts = resolved(s);
+  EXPECT_EQ(plain.rules.speculation.tokens, 0);
+  EXPECT_EQ(drafts.rules.speculation.tokens, 3);
+  EXPECT_NEAR(drafts.kv_plan.weights - plain.kv_plan.weights, 861'143'040, 1e5);
+  // A 65th layer of 8 heads, keys and values of 128 in bf16.
+  EXPECT_EQ(drafts.kv_plan.bytes_per_block * 64, plain.kv_plan.bytes_per_block * 65);
+  EXPECT_EQ(drafts.kv_bytes_per_token, 262'144.0 + 4'096);
+  EXPECT_EQ(drafts.descriptors, 65);
+  EXPECT_LT(drafts.rules.num_gpu_blocks, plain.rules.num_gpu_blocks);
+  // The fitted curve has no price for drafts.
+  EXPECT_EQ(plain.latency->trust({}), models::Trust::kFitted);
+  EXPECT_EQ(drafts.latency->trust({}), models::Trust::kKernels);
+  s.cluster.pools[0].latency_model = "roofline";
+  EXPECT_EQ(resolved(s).latency->trust({}), models::Trust::kRoofline);
+}
+
 TEST(HybridKvManager, IsOffWhereVllmTurnsItOff) {
   const auto on = [](EnginePreset preset, HybridKvUse use, std::optional<bool> said = {}) {
     EngineConfig c;

@@ -47,6 +47,7 @@ class KneeLatency final : public models::LatencyModel {
     std::int64_t floor = 0;
     std::int64_t base = 1'024'000'003;
     std::int64_t sequence = 71'680'001;
+    std::int64_t draft = 5'120'017;
     std::int64_t context = 1'024'009;
     std::int64_t shared = 307'213;
     std::int64_t prefill_token = 20'480'011;
@@ -74,7 +75,7 @@ class KneeLatency final : public models::LatencyModel {
 
  private:
   std::int64_t slope(const models::BatchShape& s) const {
-    return c_.base + c_.sequence * s.decode_requests +
+    return c_.base + c_.sequence * s.decode_requests + c_.draft * s.draft_tokens +
            c_.context * (s.decode_context - s.shared_context) + c_.shared * s.shared_context +
            c_.prefill_token * s.prefill_tokens + c_.prefill_pair * s.prefill_pairs +
            c_.chunk * s.prefill_requests + c_.group_token * (s.group_tokens + s.group_total_tokens);
@@ -137,6 +138,7 @@ class RequestShelf {
             .output_content = 1'000'000 + handle,
             .private_answer = t.private_answer,
             .arrival_order = handle,
+            .draws = handle,
             .priority = t.priority,
             .hold_blocks = t.hold};
   }
@@ -206,7 +208,7 @@ class Server {
  public:
   Server(const EngineRules& rules, std::shared_ptr<const models::LatencyModel> latency,
          bool reference = false, int ranks = 1)
-      : known_answers_(reference || rules.window_groups > 0),
+      : known_answers_(reference || rules.window_groups > 0 || rules.speculation.in_use()),
         tiers_(rules.tiers.in_use()),
         copies_(std::max(1.0, rules.tiers.link_bytes_per_s)),
         shelf_(rules.block_size),
@@ -278,6 +280,7 @@ class Server {
       Fate& f = fates[o.handle];
       if (o.kind == EngineOutputKind::kFirstToken) f.first = o.at;
       if (o.kind == EngineOutputKind::kResumedToken) gaps.add_nano(o.value, 1);
+      gaps.add_nano(0, o.together);
       if (o.kind == EngineOutputKind::kUnservable) f.unservable = true;
       if (o.kind != EngineOutputKind::kFinished) continue;
       f.finish = o.at;

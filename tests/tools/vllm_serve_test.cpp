@@ -498,10 +498,37 @@ TEST_F(VllmServe, DottedFlagsAreKeysOfAJsonValue) {
   EXPECT_NE(messages_of(diagnostics_).find("the KV connector A keeps"), std::string::npos);
   EXPECT_NE(messages_of(diagnostics_).find("the KV connector B keeps"), std::string::npos)
       << messages_of(diagnostics_);
-  load("    vllm_serve: vllm serve m --speculative-config.method eagle\n");
-  EXPECT_NE(messages_of(diagnostics_).find("--speculative-config makes a step yield more"),
+}
+
+TEST_F(VllmServe, SpeculationComesFromJsonDottedAndShortFlags) {
+  const auto said = [&](const std::string& flags) {
+    const LoadedVariant variant = load("    vllm_serve: |\n      vllm serve m " + flags + "\n");
+    std::string out;
+    if (const auto& s = variant.scenario.cluster.pools.at(0).engine.speculative)
+      out += std::string(enum_name(s->method.value_or(sim::SpeculationMethod::kNgram))) + " " +
+             s->model + " " + std::to_string(s->num_speculative_tokens.value_or(-1));
+    return out;
+  };
+  EXPECT_EQ(said("--speculative-config '{\"model\": \"R/x.eagle3\", \"method\": \"eagle3\", "
+                 "\"num_speculative_tokens\": 3}'"),
+            "eagle3 R/x.eagle3 3");
+  EXPECT_EQ(said("-sc.method deepseek_mtp -sc.num_speculative_tokens 1"), "mtp  1");
+  EXPECT_EQ(said("--speculative-config.model Qwen/Qwen3-0.6B --spec-tokens 4"),
+            "draft_model Qwen/Qwen3-0.6B 4");
+  EXPECT_EQ(said("--spec-method ngram --spec-tokens 2 "
+                 "--speculative-config.method eagle --speculative-config.prompt_lookup_max 4"),
+            "ngram  2");
+  EXPECT_EQ(messages_of(diagnostics_), "");
+  EXPECT_EQ(said("--speculative-config '{}'"), "");
+  bool negated = false;
+  EXPECT_EQ(flag_text(*find_flag("--spec-tokens", negated), "3"),
+            "--speculative-config.num_speculative_tokens 3");
+  (void)said("-sc.method dflash -sc.num_speculative_tokens 8");
+  EXPECT_NE(messages_of(diagnostics_).find("a method that is not simulated (got 'dflash')"),
             std::string::npos)
       << messages_of(diagnostics_);
+  (void)said("-sc.method eagle -sc.num_speculative_tokens 2 -sc.enforce_eager true -sc.guess 1");
+  EXPECT_NE(messages_of(diagnostics_).find("guess"), std::string::npos);
 }
 
 }  // namespace

@@ -108,6 +108,18 @@ void describe(Describer& d, TierResult& t) {
   field(d, {"link_use", "Bytes moved / bytes that could have been moved, 0 to 1."}, t.links);
 }
 
+// Names as in vLLM's metrics vllm:spec_decode_*.
+static void describe(Describer& d, SpeculationResult& s) {
+  derived(
+      d,
+      {"mean_acceptance_length", "1 + num_accepted_tokens / num_drafts: tokens of a verification."},
+      s.mean_length());
+  field(d, {"num_drafts", "Verifications with drafts, one per sequence and step."}, s.drafts);
+  field(d, {"num_draft_tokens", "Tokens guessed."}, s.draft_tokens);
+  field(d, {"num_accepted_tokens", "Tokens of these that were accepted."}, s.accepted_tokens);
+  field(d, {"num_accepted_tokens_per_pos", "The same by position."}, s.accepted_per_position);
+}
+
 void describe(Describer& d, ReplicaResult& r) {
   field(d, {"name", "Name of the server."}, r.name);
   field(d, {"pool", "Its pool."}, r.pool);
@@ -128,6 +140,7 @@ void describe(Describer& d, ReplicaResult& r) {
   field(d, {"max_running", "Most requests in its batch."}, r.max_running);
   field(d, {"max_waiting", "Most requests in its queue."}, r.max_waiting);
   field(d, {"kv_tiers", "Its KV tiers beside GPU memory."}, r.tiers);
+  field(d, {"speculation", "Its drafts. Absent without speculative decoding."}, r.speculation);
 }
 
 void describe(Describer& d, GatewayResult& g) {

@@ -24,10 +24,10 @@ namespace {
 using enum FlagTakes;
 
 /// The names as in the table.
-constexpr std::array<std::string_view, 13> kUses = {
+constexpr std::array<std::string_view, 14> kUses = {
     "ignored",        "copied",       "count",  "switch",      "off switch",
     "kv cache dtype", "quantization", "tiers",  "config file", "adapters",
-    "balancing",      "warned",       "refused"};
+    "balancing",      "speculation",  "warned", "refused"};
 
 /// A word of the table: `SWITCH`, `VALUE=` or `LIST=*`, behind `SHORT|` where it has a short form.
 FlagRule named_rule(std::string_view word) {
@@ -368,6 +368,10 @@ std::string flag_text(const FlagRule& rule, const std::string& value) {
     case FlagUse::kCount:
     case FlagUse::kKvCacheDtype:
       return "--" + name + " " + value;
+    case FlagUse::kSpeculation:  // All releases have the dotted form.
+      return rule.key.empty() ? ""
+                              : "--speculative-config" +
+                                    std::string(rule.key.substr(rule.key.rfind('.'))) + " " + value;
     case FlagUse::kAdapters:
       return rule.takes == FlagTakes::kValue ? "--" + name + " " + value : "";
     default:

@@ -28,6 +28,7 @@ enum class FlagUse {
   kConfigFile,    ///< Names a file with more flags.
   kAdapters,      ///< Says together with others which LoRA adapters fit.
   kBalancing,     ///< Says together with others who chooses the DP rank.
+  kSpeculation,   ///< Says together with others how tokens are guessed.
   kWarned,        ///< Changes the answer a little, and is left out: `why`.
   kRefused,       ///< Without it the answer would be another one: `why`.
 };

@@ -9,6 +9,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/servers/catalogue_file.h"
+#include "tools/ingest/servers/speculative_config.h"
 #include "tools/ingest/servers/vllm_serve_files.h"
 #include "tools/ingest/servers/vllm_serve_flags.h"
 #include "tools/ingest/tree/config_merge.h"
@@ -120,6 +121,7 @@ class Filler {
       use(name, flag);
     }
     use_tiers();
+    use_speculation();
     use_model();
     use_adapters();
     use_balancing();
@@ -237,6 +239,7 @@ class Filler {
       case FlagUse::kTiers:
       case FlagUse::kAdapters:
       case FlagUse::kBalancing:
+      case FlagUse::kSpeculation:
       case FlagUse::kConfigFile:
         break;
     }
@@ -292,6 +295,16 @@ class Filler {
                               .files = start_.files,
                               .lmcache_is_server = starts_lmcache_server(release)};
     add_member(engine_, "kv_tiers", tiers_of(sources, key_path_, diagnostics_));
+  }
+
+  void use_speculation() {
+    const ConfigNode* own = node_at(*pool_, {"engine", "speculative"});
+    if (own != nullptr && !own->is_map()) return;  // The pool says that it does not speculate.
+    const SpeculationSources sources{.config = find("speculative-config"),
+                                     .method = find("spec-method"),
+                                     .model = find("spec-model"),
+                                     .tokens = find("spec-tokens")};
+    add_member(engine_, "speculative", speculation_of(sources, key_path_, diagnostics_));
   }
 
   /// --kv-offloading-backend lmcache starts LMCache's server from v0.23 on.

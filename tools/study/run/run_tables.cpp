@@ -438,12 +438,19 @@ Table server_table(const PageRun& run) {
                                                {"max_waiting", "waiting, most", Unit::kCount},
                                                {"evicted_blocks", "blocks evicted", Unit::kCount}}};
   Table table{.columns = {{"server", true}, {"variant", true}}};
-  for (const Number& number : kNumbers) table.columns.push_back({std::string(number.title)});
+  std::vector<Number> numbers(kNumbers.begin(), kNumbers.end());
+  const bool speculates = std::ranges::any_of(run.variants, [](const VariantView& variant) {
+    return std::ranges::any_of(variant.servers, [](const ServerView& server) {
+      return server.values.contains("acceptance_length");
+    });
+  });
+  if (speculates) numbers.push_back({"acceptance_length", "tokens per verification", Unit::kNone});
+  for (const Number& number : numbers) table.columns.push_back({std::string(number.title)});
   for (const VariantView& variant : run.variants)
     for (const ServerView& server : variant.servers) {
       std::vector<Cell>& row = table.rows.emplace_back();
       row = {{.text = server.name}, {.text = variant.name}};
-      for (const Number& number : kNumbers) {
+      for (const Number& number : numbers) {
         const auto found = server.values.find(number.key);
         row.push_back(
             page_cell(found == server.values.end() ? nullptr : &found->second, number.unit));

@@ -155,7 +155,7 @@ MeasuredTable experiment_table(const LoadedVariant& variant, Diagnostics& diagno
 }
 
 /// The published experiments that curves and efficiencies were fitted to.
-constexpr std::array<std::string_view, 10> kFittedTo = {"a10g_qwen25_7b_c512",
+constexpr std::array<std::string_view, 11> kFittedTo = {"a10g_qwen25_7b_c512",
                                                         "a10g_qwen25_7b_rate_ladder",
                                                         "kubeai_h100_8r_llama31_70b_fp8",
                                                         "kubeai_l4_2r_llama31_8b_fp8",
@@ -164,7 +164,8 @@ constexpr std::array<std::string_view, 10> kFittedTo = {"a10g_qwen25_7b_c512",
                                                         "llmd_tiered_qwen3_32b_16xh100",
                                                         "moreh_mi300x_dsr1_prefix_routing",
                                                         "llmd_pd_multitier_gptoss120b_h200",
-                                                        "p2p_docqa_8xh200"};
+                                                        "p2p_docqa_8xh200",
+                                                        "specdec_qwen3_32b_eagle3_2xh200"};
 
 /// Whether no fit of ours saw these numbers, and no catalogue of the user's may have.
 bool is_unseen(const MeasuredTable& table, const LoadedVariant& variant) {

@@ -136,6 +136,8 @@ ServerView server_view(const sim::ReplicaResult& r, const std::string& path) {
   v.put("evicted_blocks", r.evicted_blocks, "evicted_blocks");
   v.put("hit_tokens", r.prefix_hit_tokens, "prefix_hit_tokens");
   v.put("query_tokens", r.prefix_query_tokens, "prefix_query_tokens");
+  if (r.speculation)
+    v.put("acceptance_length", r.speculation->mean_length(), "speculation/mean_acceptance_length");
   return server;
 }
 

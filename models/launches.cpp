@@ -1,0 +1,53 @@
+#include "models/launches.h"
+
+#include <algorithm>
+
+namespace routesim::models {
+namespace {
+
+/// Tokens of the largest batch that vLLM captures by default.
+constexpr std::int64_t kLargestGraph = 512;
+
+/// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
+constexpr double kEagerLayerNs = 110e3;
+
+/// A layer waits so long for the next graph if graphs end before each attention: vLLM until v0.10
+/// (PIECEWISE; FULL_AND_PIECEWISE is the default since, v0.11.0 config/compilation.py). One graph
+/// for all took 7 % off the median TPOT of Qwen2.5-1.5B, 28 layers (vllm-project/vllm#16072). Each
+/// GPU more makes the gap a quarter longer, since all wait for the last launch: an assumption.
+constexpr double kGraphGapNs = 10e3;
+constexpr double kGapShare = 0.25;
+
+}  // namespace
+
+bool runs_as_one_graph(const BatchShape& s) {
+  if (s.draft_tokens == 0) return s.prefill_tokens <= s.prefill_requests;
+  return s.prefill_requests == 0 && s.draft_tokens % s.decode_requests == 0 &&
+         s.tokens() <= kLargestGraph;
+}
+
+std::int64_t padded_to_graph(std::int64_t tokens) {
+  if (tokens <= 2 || tokens > kLargestGraph) return tokens;
+  if (tokens <= 4) return 4;
+  const std::int64_t stride = tokens <= 256 ? 8 : 16;
+  return (tokens + stride - 1) / stride * stride;
+}
+
+LaunchCost::LaunchCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
+                       bool cuda_graphs, bool full_graphs) {
+  if (!cuda_graphs)
+    eager_ns_ = kEagerLayerNs * m.whole_layers();
+  else
+    chunk_ns_ = a.chunk_layer_us * 1e3 * m.whole_layers();
+  if (cuda_graphs && !full_graphs)
+    gaps_ns_ = kGraphGapNs * (1 + kGapShare * as_real(p.tp - 1)) * m.whole_layers();
+}
+
+double LaunchCost::added_to(double ns, const BatchShape& s) const {
+  // One token each, as a decode server starts on prompts whose KV it pulled, replays a full graph
+  // (`_is_uniform_decode` of vLLM's gpu_model_runner.py).
+  ns += runs_as_one_graph(s) ? gaps_ns_ : chunk_ns_;
+  return std::max(ns, eager_ns_);
+}
+
+}  // namespace routesim::models
