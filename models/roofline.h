@@ -34,6 +34,8 @@ struct RooflineOptions {
   /// bf16.
   bool older_experts = false;
   bool older_fp8_cache = true;
+  ServingEngine engine = ServingEngine::kVllm;
+  std::int64_t largest_graph = 512;  ///< SGLang: decode steps of more sequences have no graph.
 };
 
 class Roofline final : public LatencyModel {

@@ -44,9 +44,9 @@ std::optional<KernelLatency> KernelLatency::make(const AcceleratorSpec& gpu, con
   out.options_ = options;
   out.chunk_ns_ = gpu.chunk_layer_us * 1e3 * as_real(m.layers);
   out.fast_memory_ = gpu.memory_tb_per_s > 4;  // Faster than an H100's, with the same L2.
-  out.provenance_ = "measured kernels of " + kernels::KernelLibrary::of(gpu.name)->name() + ": " +
-                    m.name + " tp" + std::to_string(p.tp) +
-                    (p.ep > 1 ? " ep" + std::to_string(p.ep) : "");
+  out.provenance_ = "measured kernels of " +
+                    kernels::KernelLibrary::of(gpu.name, options.engine)->name() + ": " + m.name +
+                    " tp" + std::to_string(p.tp) + (p.ep > 1 ? " ep" + std::to_string(p.ep) : "");
   if (!m.is_mla() && gpu.mixed_decode_rows > 0) {
     // FlashAttention 2 computes whole tiles for decodes beside a prompt (AttentionCost).
     const double length = as_real(out.surface_.context.y.back());
@@ -66,10 +66,26 @@ double KernelLatency::prompt_ns(const BatchShape& s) const {
                   as_real(read.first) / static_cast<double>(kTicksPerNanosecond));
 }
 
+// Rows of the products: those of the CUDA graph that is replayed. SGLang has graphs of decodes
+// only, of vLLM's sizes and of 12 (_generate_cuda_graph_batch_sizes in server_args.py of 0.5.9).
+std::int64_t KernelLatency::rows(const BatchShape& s) const {
+  const std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
+  if (!options_.cuda_graphs) return tokens;
+  if (options_.engine == ServingEngine::kVllm) return padded_to_graph(tokens);
+  if (s.prefill_tokens > 0 || tokens > options_.largest_graph) return tokens;
+  return tokens > 4 && tokens <= 12 ? (tokens + 3) / 4 * 4 : padded_to_graph(tokens);
+}
+
+// What a step without a full graph takes more.
+double KernelLatency::launches_ns(const BatchShape& s) const {
+  const bool any = options_.engine == ServingEngine::kVllm
+                       ? s.prefill_tokens > s.prefill_requests
+                       : s.prefill_tokens > 0 || s.decode_requests > options_.largest_graph;
+  return any ? chunk_ns_ : 0;
+}
+
 double KernelLatency::fixed_ns(const BatchShape& s) const {
-  std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
-  if (options_.cuda_graphs) tokens = padded_to_graph(tokens);
-  double ns = surface_.tokens.at(as_real(tokens)) +
+  double ns = surface_.tokens.at(as_real(rows(s))) +
               surface_.sampled.at(as_real(s.decode_requests + s.prefill_requests));
   if (s.prefill_tokens > 0) ns += prompt_ns(s);
   return ns;
@@ -96,8 +112,7 @@ std::int64_t KernelLatency::host_ticks(const BatchShape& s) const {
 
 std::int64_t KernelLatency::step_ticks(const BatchShape& s) const {
   if (s.tokens() == 0 && s.group_tokens == 0) return 0;
-  double ns = fixed_ns(s);
-  if (s.prefill_tokens > s.prefill_requests) ns += chunk_ns_;
+  const double ns = fixed_ns(s) + launches_ns(s);
   const std::int64_t gpu =
       bounded_ticks(static_cast<WideTicks>(ns_to_ticks(ns)) + decode_line(s).first);
   const std::int64_t host = host_ticks(s);
@@ -108,7 +123,7 @@ std::int64_t KernelLatency::step_ticks(const BatchShape& s) const {
 
 DecodeRun KernelLatency::decode_run(const BatchShape& s) const {
   const DecodeLine line = decode_line(s);
-  double ns = fixed_ns(s);
+  const double ns = fixed_ns(s) + launches_ns(s);
   const std::int64_t gpu = bounded_ticks(static_cast<WideTicks>(ns_to_ticks(ns)) + line.first);
   const std::int64_t increment =
       bounded_ticks(static_cast<WideTicks>(line.slope) * s.decode_requests);
@@ -142,8 +157,7 @@ CostCurveParameters KernelLatency::as_cost_curve() const {
 }
 
 std::vector<KernelLatency::Share> KernelLatency::shares(const BatchShape& s) const {
-  std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
-  if (options_.cuda_graphs) tokens = padded_to_graph(tokens);
+  const std::int64_t tokens = rows(s);
   std::vector<Share> out;
   for (const kernels::OperationTime& o : surface_.operations)
     out.push_back({o.name, o.kernel, o.origin, o.by_tokens.at(as_real(tokens))});

@@ -43,6 +43,8 @@ class KernelLatency final : public LatencyModel {
 
  private:
   KernelLatency() = default;
+  std::int64_t rows(const BatchShape& s) const;
+  double launches_ns(const BatchShape& s) const;
   double fixed_ns(const BatchShape& s) const;
   double prompt_ns(const BatchShape& s) const;
   DecodeLine decode_line(const BatchShape& s) const;

@@ -251,8 +251,9 @@ class Builder {
 
 }  // namespace
 
-std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p) {
-  const KernelLibrary* library = KernelLibrary::of(gpu.name);
+std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p,
+                        ServingEngine engine) {
+  const KernelLibrary* library = KernelLibrary::of(gpu.name, engine);
   if (library == nullptr) return "there are no measured kernels of " + gpu.name;
   if (p.dp > 1) return "the exchange between data-parallel ranks has no measured kernels";
   if (p.pp > 1) return "pipeline stages have no measured kernels";
@@ -281,8 +282,8 @@ std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Pa
 
 std::optional<StepSurface> make_surface(const AcceleratorSpec& gpu, const ModelSpec& m,
                                         const Parallelism& p, const RooflineOptions& options) {
-  if (!not_covered(gpu, m, p).empty()) return std::nullopt;
-  return Builder(*KernelLibrary::of(gpu.name), gpu, m, p, options).build();
+  if (!not_covered(gpu, m, p, options.engine).empty()) return std::nullopt;
+  return Builder(*KernelLibrary::of(gpu.name, options.engine), gpu, m, p, options).build();
 }
 
 }  // namespace routesim::models::kernels

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs measured GPU operations into the table files that `latency_model: kernels` reads.
 
-usage: import_kernels.py SYSTEMS/DATA GPU OUTPUT [--engine vllm] [--log FILE]
+usage: import_kernels.py SYSTEMS/DATA GPU OUTPUT [--engine vllm|sglang] [--log FILE]
 
 SYSTEMS/DATA is a folder of aiconfigurator's collections (Apache-2.0), `GPU/FAMILY/ENGINE/RELEASE/*.parquet`: that
 of a wheel of aiconfigurator-core, or one that its collectors wrote on a machine of yours. It needs pyarrow. The log
@@ -27,6 +27,7 @@ import sys
 
 STEP = 0.01  # of the logarithm of a time
 DONORS = {"gemm/fp8_block": "sglang", "mla": "trtllm"}
+QUANTISERS = "vllm"  # Finding a scale is the same kernel; SGLang's collection has two shapes of it.
 FAST_LAUNCHES = {"b200_sxm"}  # where vLLM's MLA modules were measured without the floor of launches
 
 
@@ -194,9 +195,10 @@ def gemm(data, gpu, engine, packer):
 def quantize(data, gpu, engine, packer):
     for name in ("computescale", "scale_matrix"):
         table = Table(["k"])
-        for folder in releases(data, gpu, "quantize", engine):
+        source = QUANTISERS if releases(data, gpu, "quantize", QUANTISERS) else engine
+        for folder in releases(data, gpu, "quantize", source):
             for r in read_rows(folder, name):
-                table.add((r["k"],), r["m"], 1, r["latency"], f"{engine} {folder.name}")
+                table.add((r["k"],), r["m"], 1, r["latency"], f"{source} {folder.name}")
         packer.add("quantize/" + name, table)
 
 
@@ -221,7 +223,8 @@ def attention(data, gpu, engine, packer):
 
 
 def mla(data, gpu, engine, packer):
-    donor = engine if gpu in FAST_LAUNCHES else DONORS["mla"]
+    # SGLang's collection has attention without its projections, or with those of several nodes.
+    donor = engine if gpu in FAST_LAUNCHES and engine == "vllm" else DONORS["mla"]
     source = donor if releases(data, gpu, "mla", donor) else engine
     for phase, name in (("context", "mla_context_module"), ("decode", "mla_generation_module")):
         tables = collections.defaultdict(lambda: Table(["heads"]))
