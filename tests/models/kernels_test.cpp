@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -137,6 +138,8 @@ TEST(KernelLibrary, HoldsSglangsRowsWithinAStep) {
   EXPECT_NEAR(at("all_reduce/graph", {8}, 4'194'304), 61.707, 0.005 * 61.707);
   EXPECT_NEAR(at("mla_decode/bf16/fp8_block", {16}, 64, 8192), 196.6, 0.005 * 196.6)
       << "TensorRT-LLM's, as in vLLM's table";
+  EXPECT_NEAR(at("moe/w4a16_mxfp4/triton", {2880, 2880, 4, 32, 1, 1}, 16), 188.1, 0.005 * 188.1)
+      << "OpenAI's kernel, by vLLM's row; the one that widens weights first takes 399.6";
 }
 
 TEST(KernelLibrary, TheOtherEngineStandsInWhereOneWasNotMeasured) {
@@ -230,6 +233,30 @@ TEST(KernelLatency, SglangPadsDecodesOnly) {
   EXPECT_NEAR(m->shares(decodes(256)).back().ns, 0, 10);
   const DecodeRun run = m->decode_run(decodes(257));
   EXPECT_EQ(run.first, m->step_ticks(decodes(257)));
+}
+
+TEST(KernelLatency, SglangRoutesDeepSeeksSharedExpert) {
+  const auto operations = [](const char* model, Parallelism p, ServingEngine engine) {
+    RooflineOptions options;
+    options.engine = engine;
+    const auto m = kernels_of("H200", model, p, options);
+    std::map<std::string, double> ns;
+    if (m)
+      for (const auto& o : m->shares({.decode_requests = 16, .decode_context = 16'000}))
+        ns[o.operation] = o.ns;
+    return ns;
+  };
+  const auto own = operations("DeepSeek-R1", {.tp = 8}, ServingEngine::kSglang);
+  EXPECT_FALSE(own.contains("shared down"));
+  EXPECT_TRUE(operations("DeepSeek-R1", {.tp = 8}, ServingEngine::kVllm).contains("shared down"));
+  EXPECT_TRUE(
+      operations("DeepSeek-R1", {.tp = 8, .ep = 8}, ServingEngine::kSglang).contains("shared down"))
+      << "not with expert parallelism";
+  // 58 layers: 25 us of launches, and what 16 * (9 / 257) / (8 / 256) tokens take more, 257 / 256
+  // times.
+  const auto t = KernelLibrary::of("H200", ServingEngine::kSglang)->table("moe/fp8_block/triton");
+  const double us = t->us(*t->find({7168, 2048, 8, 256, 8, 1}), 16 * (9.0 / 257) / (8.0 / 256));
+  EXPECT_NEAR(own.at("experts"), 58e3 * (25 + (us - 25) * 257 / 256), 0.02 * own.at("experts"));
 }
 
 // Nothing is fitted to these rows: vLLM 0.12, synchronous, on H100.

@@ -243,11 +243,20 @@ def mla(data, gpu, engine, packer):
 def moe(data, gpu, engine, packer):
     tables = collections.defaultdict(lambda: Table(["hidden", "inter", "topk", "experts", "tp", "ep"]))
     uneven = ("power_law_1.2", "power_law_1.01", "balanced")  # as experts are drawn, else what there is
-    for folder in releases(data, gpu, "moe", engine):
-        for r in sorted(read_rows(folder, "moe"), key=lambda r: uneven.index(r["distribution"])):
+    # Weights of MXFP4 that Triton widens first are no kernel of SGLang's: its triton_kernel is OpenAI's, as vLLM's.
+    widened = False
+    for source in (engine, "vllm") if engine == "sglang" else (engine,):
+        for folder, r in ((folder, r) for folder in releases(data, gpu, "moe", source)
+                          for r in sorted(read_rows(folder, "moe"), key=lambda r: uneven.index(r["distribution"]))):
+            openai = r["moe_dtype"] == "w4a16_mxfp4" and kernel(r["kernel_source"]) == "triton"
+            if engine == "sglang" and openai and source == engine:
+                widened = True
+                continue
+            if source != engine and not (openai and widened):
+                continue
             key = tuple(r[c] for c in ("hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"))
             tables[f"moe/{r['moe_dtype']}/{kernel(r['kernel_source'])}"].add(
-                key, r["num_tokens"], 1, r["latency"], f"{engine} {folder.name} {r['distribution']}")
+                key, r["num_tokens"], 1, r["latency"], f"{source} {folder.name} {r['distribution']}")
     for name, table in sorted(tables.items()):
         packer.add(name, table)
 
