@@ -150,7 +150,8 @@ class ServersOfPool {
     for (const FlagRule& rule : all_flags(pool_.engine.kind)) {
       const ConfigNode* const value = at_key(changed_.get(), rule.key);
       if (rule.key.empty() || value == nullptr || rule.key == "model") continue;
-      if (!said.insert(rule.key).second) continue;  // SGLang has several names of one flag.
+      // SGLang has several names of one flag.
+      if (is_sglang() && !said.insert(rule.key).second) continue;
       if (rule.use == FlagUse::kExpertRanks)
         add("--" + std::string(rule.name) + "=" + std::to_string(pool_.tensor_parallel));
       std::string text = flag_text(rule, value->text());
