@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How far step times are from measured closed loops of vLLM, by GPU, model, release and parallelism:
+"""How far simulated engines are from measured closed loops, by GPU, model, release and parallelism:
 
-    bench/closed_loops.py [build/release/routesim] [--latency-model kernels] [--seeds 1] [--rows FILE]
-                          [--check README]
+    bench/closed_loops.py [build/release/routesim] [--engine vllm] [--latency-model kernels] [--seeds 1]
+                          [--rows FILE] [--check README]
 
-Simulates every row of scenarios/measured/closed_loops and prints a table in Markdown: the median and
-the mean of absolute errors in percent, and the mean error. --rows writes what was simulated beside
-what was measured. --check compares the table with the one in a file; exit code 1 when it differs.
+Simulates every row of scenarios/measured/closed_loops of one engine and prints a table in Markdown: the
+median and the mean of absolute errors in percent, and the mean error. --rows writes what was simulated
+beside what was measured. --check compares the table with the one in a file; exit code 1 when it differs.
 """
 import argparse
 import concurrent.futures
@@ -23,7 +23,7 @@ DATA = ROOT / "scenarios/measured/closed_loops"
 GPUS = {"h100_sxm": "H100-SXM", "h200_sxm": "H200"}
 MODELS = {"meta-llama/Llama-3.1-70B": "Llama-3.1-70B-FP8"}  # The others by their own names.
 
-# A burst of C, 10 C prompts, lengths uniform in 0.8 to 1.0 of the label.
+# A burst of C, 10 C prompts, lengths uniform in 0.8 to 1.0 of the label, or all as the label says.
 SCENARIO = """name: closed-loop
 seed: {seed}
 workload:
@@ -35,28 +35,44 @@ workload:
     max_concurrency: {concurrency}
 cluster:
   pools:
-  - name: vllm
+  - name: servers
     replicas: 1
     accelerator: {gpu}
     model: {model}
     tensor_parallel: {tp}
     kv_cache_dtype: {kv}
     latency_model: {latency_model}
-    engine: {{preset: {preset}, enable_prefix_caching: false, moe_backend: {experts}}}
+    engine: {engine}
 routing: {{balancer: k8s-service}}
 """
 
 
-def text_of(row, args, seed):
+def vllm_engine(row):
+    """Rows without a release are of October 2025. The scripts of gpt-oss set VLLM_MXFP4_USE_MARLIN."""
     release = row["engine"].partition(" ")[2]
+    return {"preset": "2026-H1" if release else "2025-H2", "enable_prefix_caching": False,
+            "moe_backend": "marlin" if "gpt-oss" in row["model"] else "auto"}
+
+
+def sglang_engine(row):
+    """DeepSeek's flags as in InferenceX's dsr1_fp8_h200 scripts; SGLang's defaults elsewhere."""
+    if "DeepSeek" not in row["model"]:
+        return {"kind": "sglang", "enable_prefix_caching": False}
+    most = 512 if (row["isl"], row["osl"]) == ("1024", "1024") else 256
+    return {"kind": "sglang", "enable_prefix_caching": False, "max_num_seqs": most, "gpu_memory_utilization": 0.82,
+            "sglang": {"chunked_prefill_size": 32768, "max_prefill_tokens": 32768, "cuda_graph_max_bs": most}}
+
+
+def text_of(row, args, seed):
+    # Rows of Qwen3-32B with SGLang come in rounds: TTFT is that of C prompts at once, so all lengths are equal.
+    rounds = row["engine"].startswith("sglang") and "Qwen3-32B" in row["model"]
+    isl, osl = (int(row[side]) if rounds else round(0.9 * int(row[side])) for side in ("isl", "osl"))
     return SCENARIO.format(
-        seed=seed, isl=round(0.9 * int(row["isl"])), osl=round(0.9 * int(row["osl"])),
-        spread=round(1 / 9, 6), prompts=10 * int(row["concurrency"]), concurrency=row["concurrency"],
-        gpu=GPUS[row["gpu"]], model=MODELS.get(row["model"], row["model"]), tp=row["tp"], latency_model=args.latency_model,
-        # Rows without a release are of October 2025. The scripts of gpt-oss set VLLM_MXFP4_USE_MARLIN.
+        seed=seed, isl=isl, osl=osl, spread=0 if rounds else round(1 / 9, 6), prompts=10 * int(row["concurrency"]),
+        concurrency=row["concurrency"], gpu=GPUS[row["gpu"]], model=MODELS.get(row["model"], row["model"]), tp=row["tp"],
+        latency_model=args.latency_model,
+        engine=json.dumps(sglang_engine(row) if row["engine"].startswith("sglang") else vllm_engine(row)),
         # One H200 holds 64 sequences of the 70B model only with an fp8 cache.
-        preset="2026-H1" if release else "2025-H2",
-        experts="marlin" if "gpt-oss" in row["model"] else "auto",
         kv="fp8" if "Llama" in row["model"] and row["gpu"] == "h200_sxm" else "auto")
 
 
@@ -99,13 +115,14 @@ def table(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("routesim", nargs="?", default=str(ROOT / "build/release/routesim"))
+    parser.add_argument("--engine", default="vllm", choices=["vllm", "sglang"])
     parser.add_argument("--latency-model", default="kernels", choices=["kernels", "roofline", "auto"])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rows", type=argparse.FileType("w"))
     parser.add_argument("--check", type=pathlib.Path)
     args = parser.parse_args()
     with (DATA / "closed_loops.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["engine"].startswith("vllm")]
+        rows = [row for row in csv.DictReader(file) if row["engine"].startswith(args.engine)]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         results = list(zip(rows, pool.map(lambda row: simulate(row, args, pathlib.Path(folder)), rows)))
     if args.rows:

@@ -34,19 +34,33 @@ std::int64_t padded_to_graph(std::int64_t tokens) {
 }
 
 LaunchCost::LaunchCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
-                       bool cuda_graphs, bool full_graphs) {
-  if (!cuda_graphs)
+                       const GraphRules& rules)
+    : rules_(rules) {
+  if (!rules.cuda_graphs)
     eager_ns_ = kEagerLayerNs * m.whole_layers();
   else
     chunk_ns_ = a.chunk_layer_us * 1e3 * m.whole_layers();
-  if (cuda_graphs && !full_graphs)
+  if (rules.cuda_graphs && !rules.full_graphs)
     gaps_ns_ = kGraphGapNs * (1 + kGapShare * as_real(p.tp - 1)) * m.whole_layers();
+}
+
+std::int64_t LaunchCost::rows(const BatchShape& s) const {
+  const std::int64_t tokens = std::max<std::int64_t>(1, s.tokens());
+  if (!rules_.cuda_graphs) return tokens;
+  if (rules_.engine == ServingEngine::kVllm) return padded_to_graph(tokens);
+  if (!is_one_graph(s)) return tokens;
+  return tokens > 4 && tokens <= 12 ? (tokens + 3) / 4 * 4 : padded_to_graph(tokens);
+}
+
+bool LaunchCost::is_one_graph(const BatchShape& s) const {
+  if (rules_.engine == ServingEngine::kVllm) return runs_as_one_graph(s);
+  return s.prefill_tokens == 0 && s.decode_requests <= rules_.largest_graph;
 }
 
 double LaunchCost::added_to(double ns, const BatchShape& s) const {
   // One token each, as a decode server starts on prompts whose KV it pulled, replays a full graph
   // (`_is_uniform_decode` of vLLM's gpu_model_runner.py).
-  ns += runs_as_one_graph(s) ? gaps_ns_ : chunk_ns_;
+  ns += is_one_graph(s) ? gaps_ns_ : chunk_ns_;
   return std::max(ns, eager_ns_);
 }
 

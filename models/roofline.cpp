@@ -12,7 +12,7 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
       experts_(a, m, p, options.older_experts),
       attention_(a, m, p, options.kv_dtype, options.older_fp8_cache),
       communication_(a, m, p),
-      launches_(a, m, p, options.cuda_graphs, options.full_graphs),
+      launches_(a, m, p, options.graphs()),
       host_step_(ms_to_ticks(a.host_step_ms)),
       host_sequence_(ms_to_ticks(p.tp * p.pp == 1 && a.one_gpu_sequence_ms > 0
                                      ? a.one_gpu_sequence_ms
@@ -25,9 +25,7 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
 }
 
 std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
-  std::int64_t own = std::max<std::int64_t>(1, s.tokens());
-  if (options_.cuda_graphs) own = padded_to_graph(own);
-  const double tokens = as_real(std::max(own, s.group_tokens));
+  const double tokens = as_real(std::max(launches_.rows(s), s.group_tokens));
   double ns =
       dense_.ns(tokens, as_real(options_.draft_pass ? s.sampled() - s.draft_tokens : s.sampled())) +
       experts_.ns(s);

@@ -37,6 +37,10 @@ struct RooflineOptions {
   bool older_fp8_cache = true;
   /// A pass of a drafter inside a step: without the host's part, and without logits of drafts.
   bool draft_pass = false;
+  ServingEngine engine = ServingEngine::kVllm;
+  std::int64_t largest_graph = 512;  ///< SGLang: decode steps of more sequences have no graph.
+
+  GraphRules graphs() const { return {cuda_graphs, full_graphs, engine, largest_graph}; }
 };
 
 class Roofline final : public LatencyModel {

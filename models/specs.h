@@ -25,6 +25,9 @@ enum class WeightDtype { kBf16, kFp8, kMxfp4, kInt4, kNvfp4 };
 /// How KV-cache entries are stored.
 enum class KvDtype { kBf16, kFp8 };
 
+/// Whose kernels and whose host a step has.
+enum class ServingEngine { kVllm, kSglang };
+
 }  // namespace routesim::models
 
 namespace routesim {

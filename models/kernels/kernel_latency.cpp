@@ -37,12 +37,12 @@ std::optional<KernelLatency> KernelLatency::make(const AcceleratorSpec& gpu, con
   KernelLatency out;
   out.surface_ = std::move(*surface);
   out.options_ = options;
-  out.launches_ = LaunchCost(gpu, m, p, options.cuda_graphs, options.full_graphs);
+  out.launches_ = LaunchCost(gpu, m, p, options.graphs());
   out.ranks_ = p.dp;
   out.shared_price_ = gpu.shared_context_weight;
-  out.provenance_ = "measured kernels of " + kernels::KernelLibrary::of(gpu.name)->name() + ": " +
-                    m.name + " tp" + std::to_string(p.tp) +
-                    (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
+  out.provenance_ = "measured kernels of " +
+                    kernels::KernelLibrary::of(gpu.name, options.engine)->name() + ": " + m.name +
+                    " tp" + std::to_string(p.tp) + (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
                     (p.ep > 1 ? " ep" + std::to_string(p.ep) : "");
   if (!m.is_mla() && gpu.mixed_decode_rows > 0) {
     // FlashAttention 2 computes whole tiles for decodes beside a prompt (AttentionCost).
@@ -64,8 +64,7 @@ double KernelLatency::prompt_ns(const BatchShape& s) const {
 }
 
 std::int64_t KernelLatency::padded_tokens(const BatchShape& s) const {
-  const std::int64_t own = std::max<std::int64_t>(1, s.tokens());
-  return std::max(options_.cuda_graphs ? padded_to_graph(own) : own, s.group_tokens);
+  return std::max(launches_.rows(s), s.group_tokens);
 }
 
 double KernelLatency::group_ns(const BatchShape& s) const {

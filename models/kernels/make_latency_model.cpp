@@ -28,8 +28,11 @@ std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogu
                                                        std::string_view preset,
                                                        const RooflineOptions& options) {
   if (auto measured = measured_steps(catalogue, a, m, p)) return measured;
+  // Curves are fitted on vLLM.
   const FittedCurve* curve =
-      catalogue.find_cost_curve(a.name, m.name, p, preset, true, options.kv_dtype);
+      options.engine == ServingEngine::kVllm
+          ? catalogue.find_cost_curve(a.name, m.name, p, preset, true, options.kv_dtype)
+          : nullptr;
   if (curve == nullptr) {
     if (auto kernels = KernelLatency::make(a, m, p, options))
       return std::make_shared<KernelLatency>(*std::move(kernels));
@@ -61,7 +64,7 @@ std::shared_ptr<const LatencyModel> latency_model_named(
   if (name == "kernels") {
     if (auto kernels = KernelLatency::make(a, m, p, options))
       return std::make_shared<KernelLatency>(*std::move(kernels));
-    why = kernels::not_covered(a, m, p);
+    why = kernels::not_covered(a, m, p, options.engine);
     return nullptr;
   }
   return make_latency_model(catalogue, a, m, p, preset, options);

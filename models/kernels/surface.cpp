@@ -73,6 +73,13 @@ ExpertShape expert_shape(const AcceleratorSpec& gpu, const ModelSpec& m, const P
   return s;
 }
 
+/// SGLang computes the shared expert of DeepSeek V3 and R1 as one more routed one
+/// (determine_num_fused_shared_experts in models/deepseek_v2.py of 0.5.9).
+bool fuses_shared_expert(const ModelSpec& m, const Parallelism& p, const RooflineOptions& o) {
+  return o.engine == ServingEngine::kSglang && m.is_mla() && m.experts == 256 &&
+         m.shared_experts == 1 && p.ep == 1 && m.weights != WeightDtype::kInt4;
+}
+
 /// Sums what the layers of a model take.
 class Builder {
  public:
@@ -176,6 +183,7 @@ class Builder {
     const std::int64_t ups = m_.plain_mlp ? 1 : 2;
     product("gate and up", trunk_of(m_), ups * m_.ffn / p_.tp, m_.hidden, dense);
     product("down", trunk_of(m_), m_.hidden, m_.ffn / p_.tp, dense);
+    if (fuses_shared_expert(m_, p_, options_)) return;
     const std::int64_t shared = m_.shared_experts * m_.expert_ffn / p_.tp;
     product("shared gate and up", trunk_of(m_), ups * shared, m_.hidden, m_.moe_layers());
     product("shared down", trunk_of(m_), m_.hidden, shared, m_.moe_layers());
@@ -184,7 +192,11 @@ class Builder {
   void experts() {
     if (!m_.is_moe()) return;
     product("expert gate", WeightDtype::kBf16, m_.experts, m_.hidden, m_.moe_layers());
-    const ExpertShape shape = expert_shape(gpu_, m_, p_, options_.older_experts);
+    ExpertShape shape = expert_shape(gpu_, m_, p_, options_.older_experts);
+    if (fuses_shared_expert(m_, p_, options_)) {
+      ++shape.topk;
+      ++shape.experts;
+    }
     add("experts", expert_section(library_, shape), ops_.experts(shape), m_.moe_layers());
     if (p_.dp == 1) return;
     // Every rank gets the activations and the gate's logits of all, and gives back its part of the
@@ -272,8 +284,9 @@ class Builder {
 
 }  // namespace
 
-std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p) {
-  const KernelLibrary* library = KernelLibrary::of(gpu.name);
+std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p,
+                        ServingEngine engine) {
+  const KernelLibrary* library = KernelLibrary::of(gpu.name, engine);
   if (library == nullptr) return "there are no measured kernels of " + gpu.name;
   if (p.dp > 1 && m.is_moe())
     for (const char* section : {"nccl/all_gather", "nccl/reduce_scatter"})
@@ -303,8 +316,8 @@ std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Pa
 
 std::optional<StepSurface> make_surface(const AcceleratorSpec& gpu, const ModelSpec& m,
                                         const Parallelism& p, const RooflineOptions& options) {
-  if (!not_covered(gpu, m, p).empty()) return std::nullopt;
-  return Builder(*KernelLibrary::of(gpu.name), gpu, m, p, options).build();
+  if (!not_covered(gpu, m, p, options.engine).empty()) return std::nullopt;
+  return Builder(*KernelLibrary::of(gpu.name, options.engine), gpu, m, p, options).build();
 }
 
 }  // namespace routesim::models::kernels

@@ -34,7 +34,8 @@ struct StepSurface {
 };
 
 /// Why tables do not cover a deployment, in words; empty where they do.
-std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p);
+std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Parallelism& p,
+                        ServingEngine engine = ServingEngine::kVllm);
 
 /// Not covered: nothing. A deployment that passed check_parallelism takes a few milliseconds.
 std::optional<StepSurface> make_surface(const AcceleratorSpec& gpu, const ModelSpec& m,

@@ -169,21 +169,35 @@ std::vector<std::string_view> KernelLibrary::sections() const {
   return names;
 }
 
-const KernelLibrary* KernelLibrary::of(std::string_view accelerator) {
+const KernelLibrary* KernelLibrary::of(std::string_view accelerator, ServingEngine engine) {
+  struct Shipped {
+    std::string_view accelerator;
+    ServingEngine engine;
+    KernelLibrary library;
+  };
+  using enum ServingEngine;
   // The catalogue's names. A variant with other memory or clocks (PCIe, NVL) has no table.
-  static const std::array<std::pair<std::string_view, KernelLibrary>, 8> kLibraries = {{
-      {"A100-80", {"A100-80 with vLLM 0.14", table_file("a100.vllm")}},
-      {"H100-SXM", {"H100-SXM with vLLM 0.24", table_file("h100.vllm")}},
-      {"H200", {"H200 with vLLM 0.24", table_file("h200.vllm")}},
-      {"B200", {"B200 with vLLM 0.24", table_file("b200.vllm")}},
-      {"B300", {"B300 with vLLM 0.24", table_file("b300.vllm")}},
-      {"GB200", {"GB200 with vLLM 0.24", table_file("gb200.vllm")}},
-      {"L40S", {"L40S with vLLM 0.24", table_file("l40s.vllm")}},
-      {"RTX-PRO-6000", {"RTX-PRO-6000 with vLLM 0.24", table_file("rtx_pro_6000.vllm")}},
+  static const std::array<Shipped, 12> kLibraries = {{
+      {"A100-80", kVllm, {"A100-80 with vLLM 0.14", table_file("a100.vllm")}},
+      {"H100-SXM", kVllm, {"H100-SXM with vLLM 0.24", table_file("h100.vllm")}},
+      {"H200", kVllm, {"H200 with vLLM 0.24", table_file("h200.vllm")}},
+      {"B200", kVllm, {"B200 with vLLM 0.24", table_file("b200.vllm")}},
+      {"B300", kVllm, {"B300 with vLLM 0.24", table_file("b300.vllm")}},
+      {"GB200", kVllm, {"GB200 with vLLM 0.24", table_file("gb200.vllm")}},
+      {"L40S", kVllm, {"L40S with vLLM 0.24", table_file("l40s.vllm")}},
+      {"RTX-PRO-6000", kVllm, {"RTX-PRO-6000 with vLLM 0.24", table_file("rtx_pro_6000.vllm")}},
+      {"A100-80", kSglang, {"A100-80 with SGLang 0.5.10", table_file("a100.sglang")}},
+      {"H100-SXM", kSglang, {"H100-SXM with SGLang 0.5.14", table_file("h100.sglang")}},
+      {"H200", kSglang, {"H200 with SGLang 0.5.14", table_file("h200.sglang")}},
+      {"B200", kSglang, {"B200 with SGLang 0.5.14", table_file("b200.sglang")}},
   }};
-  for (const auto& [name, library] : kLibraries)
-    if (name == accelerator) return &library;
-  return nullptr;
+  const KernelLibrary* other = nullptr;
+  for (const Shipped& s : kLibraries) {
+    if (s.accelerator != accelerator) continue;
+    if (s.engine == engine) return &s.library;
+    other = &s.library;
+  }
+  return other;
 }
 
 }  // namespace routesim::models::kernels

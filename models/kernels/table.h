@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/specs.h"
+
 namespace routesim::models::kernels {
 
 /// Times by keys (the shape of the operation), over one axis or two (the size of the batch).
@@ -64,8 +66,10 @@ double between(const AxisPosition& x, const AxisPosition& y, At at) {
 /// The operations measured on one GPU with one engine.
 class KernelLibrary {
  public:
-  /// The tables that come with routesim for an accelerator of the catalogue, or null.
-  static const KernelLibrary* of(std::string_view accelerator);
+  /// The tables that come with routesim for an accelerator of the catalogue, or null. Where the
+  /// engine was not measured on it, those of the other engine: most kernels are the same.
+  static const KernelLibrary* of(std::string_view accelerator,
+                                 ServingEngine engine = ServingEngine::kVllm);
 
   /// `file` must outlive the library. A file cut short has the sections before the cut.
   KernelLibrary(std::string name, std::string_view file);

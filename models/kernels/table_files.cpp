@@ -13,11 +13,15 @@
   extern "C" const char name[], name##_end[]
 
 ROUTESIM_TABLE_FILE(routesim_kernels_a100, "a100.vllm");
+ROUTESIM_TABLE_FILE(routesim_kernels_a100_sglang, "a100.sglang");
 ROUTESIM_TABLE_FILE(routesim_kernels_b200, "b200.vllm");
+ROUTESIM_TABLE_FILE(routesim_kernels_b200_sglang, "b200.sglang");
 ROUTESIM_TABLE_FILE(routesim_kernels_b300, "b300.vllm");
 ROUTESIM_TABLE_FILE(routesim_kernels_gb200, "gb200.vllm");
 ROUTESIM_TABLE_FILE(routesim_kernels_h100, "h100.vllm");
+ROUTESIM_TABLE_FILE(routesim_kernels_h100_sglang, "h100.sglang");
 ROUTESIM_TABLE_FILE(routesim_kernels_h200, "h200.vllm");
+ROUTESIM_TABLE_FILE(routesim_kernels_h200_sglang, "h200.sglang");
 ROUTESIM_TABLE_FILE(routesim_kernels_l40s, "l40s.vllm");
 ROUTESIM_TABLE_FILE(routesim_kernels_rtx_pro_6000, "rtx_pro_6000.vllm");
 
@@ -31,13 +35,17 @@ std::string_view between(const char* begin, const char* end) {
 }  // namespace
 
 std::string_view table_file(std::string_view name) {
-  const std::array<std::pair<std::string_view, std::string_view>, 8> files = {{
+  const std::array<std::pair<std::string_view, std::string_view>, 12> files = {{
       {"a100.vllm", between(routesim_kernels_a100, routesim_kernels_a100_end)},
+      {"a100.sglang", between(routesim_kernels_a100_sglang, routesim_kernels_a100_sglang_end)},
       {"b200.vllm", between(routesim_kernels_b200, routesim_kernels_b200_end)},
+      {"b200.sglang", between(routesim_kernels_b200_sglang, routesim_kernels_b200_sglang_end)},
       {"b300.vllm", between(routesim_kernels_b300, routesim_kernels_b300_end)},
       {"gb200.vllm", between(routesim_kernels_gb200, routesim_kernels_gb200_end)},
       {"h100.vllm", between(routesim_kernels_h100, routesim_kernels_h100_end)},
+      {"h100.sglang", between(routesim_kernels_h100_sglang, routesim_kernels_h100_sglang_end)},
       {"h200.vllm", between(routesim_kernels_h200, routesim_kernels_h200_end)},
+      {"h200.sglang", between(routesim_kernels_h200_sglang, routesim_kernels_h200_sglang_end)},
       {"l40s.vllm", between(routesim_kernels_l40s, routesim_kernels_l40s_end)},
       {"rtx_pro_6000.vllm",
        between(routesim_kernels_rtx_pro_6000, routesim_kernels_rtx_pro_6000_end)},

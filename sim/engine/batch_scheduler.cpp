@@ -23,11 +23,13 @@ BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference, ChunkPo
       running_(sequences_),
       adapters_(rules),
       speculation_(rules, seed),
-      stores_(rules_.tiers, sequences_, blocks_, tiers_.get()) {}
+      stores_(rules_.tiers, sequences_, blocks_, tiers_.get()),
+      sglang_(rules_.sglang ? std::make_unique<SglangPass>(*rules_.sglang, *this) : nullptr) {}
 
 // Unchunked, a prompt (or all but the last token, after a preemption) must fit one step.
 bool BatchScheduler::too_long(const EngineRequest& request) const {
   const std::int64_t longest = request.prompt_tokens + request.output_tokens;
+  if (sglang_ != nullptr) return longest + 1 > sglang_->longest_request();
   return longest > rules_.max_model_len ||
          (!rules_.enable_chunked_prefill && longest - 1 > rules_.max_num_batched_tokens);
 }
@@ -51,6 +53,8 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   if (speculation_.in_use()) speculation_.reset(s);
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
                   request.prompt_tokens + request.output_tokens < rules_.max_model_len;
+  // SGLang learns of any end from the result of a batch, when the next one runs already.
+  if (sglang_ != nullptr) q.wastes_slot = rules_.async_scheduling;
   load_.pulls = load_.pulls || request.remote_tokens > 0;
   load_.public_answers = load_.public_answers || !request.private_answer;
   waiting_.add(s);
@@ -95,6 +99,7 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       stores_.store_answer(s, q.computed - (awaits ? 1 : 0));
       if (q.state == State::kPrefill) running_.end_prefill(s);
       running_.remove(s);
+      if (sglang_ != nullptr) sglang_->note_departure(s);
     }
   }
   if (stores_.end_request(s, true)) {
@@ -133,6 +138,7 @@ void BatchScheduler::release_held(SequenceRef sequence) {
 }
 
 void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
+  if (sglang_ != nullptr) sglang_->cache_prompts(plan);
   for (const SequenceRef r : plan.sampled) {
     if (!sequences_.current(r)) continue;
     Sequence& q = sequences_[r.slot];
@@ -192,6 +198,7 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
     blocks_.register_up_to(q, tokens);
     stores_.store_answer(s, tokens);
     running_.remove(s);
+    if (sglang_ != nullptr) sglang_->note_departure(s);
   }
   const bool keeps = stores_.end_request(s, !q.request.hold_blocks);
   if (q.request.hold_blocks) {
@@ -240,7 +247,8 @@ void BatchScheduler::cross_blocks() {
     if (q.request.private_answer) {
       kv().take(1);
     } else {
-      blocks_.register_up_to(q, q.holding.blocks * rules_.block_size);
+      // SGLang's radix cache gets an answer when it ends.
+      if (sglang_ == nullptr) blocks_.register_up_to(q, q.holding.blocks * rules_.block_size);
       kv().allocate(1, q.holding);
     }
   }
@@ -249,9 +257,12 @@ void BatchScheduler::cross_blocks() {
 // No sequence does or waits for anything but to decode.
 bool BatchScheduler::decodes_only() const {
   if (mode_ == PassMode::kWalkAll || decodes_.size() == 0 || !running_.prefilling().empty() ||
-      decodes_.has_leavers() || decodes_.wasted_slots() != 0 ||
-      decodes_.size() > rules_.max_num_batched_tokens)
+      decodes_.has_leavers() || decodes_.wasted_slots() != 0)
     return false;
+  if (sglang_ != nullptr)
+    return running_.size() == decodes_.size() && sglang_->only_decodes() &&
+           (waiting_.queue().empty() || sglang_->is_full());
+  if (decodes_.size() > rules_.max_num_batched_tokens) return false;
   if (running_.size() != decodes_.size()) return false;  // paused or draining
   if (waiting_.any_arrived()) return false;
   if (stores_.any_behind()) return false;

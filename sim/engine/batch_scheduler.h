@@ -1,4 +1,4 @@
-// The scheduler of one vLLM engine core (one DP rank).
+// The scheduler of one engine core (one DP rank).
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "sim/engine/adapter_batch.h"
 #include "sim/engine/decode_set.h"
 #include "sim/engine/running_list.h"
+#include "sim/engine/sglang_pass.h"
 #include "sim/engine/speculation.h"
 #include "sim/engine/step_plan.h"
 #include "sim/engine/tier_stores.h"
@@ -168,6 +169,7 @@ class BatchScheduler {
   std::string describe_queues() const;
 
  private:
+  friend class SglangPass;  ///< Its passes are of these queues, blocks and decodes.
   using Slot = SequenceSlot;
   using State = SequenceState;
   enum class PassMode : std::uint8_t {
@@ -204,6 +206,7 @@ class BatchScheduler {
   void finish(Slot s, SimTime now, std::vector<EngineOutput>& out);
 
   void run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);
+  void finish_plan(StepPlan& plan);
   // Phase A of a pass: running sequences (scheduling_pass.cpp).
   bool schedule_running_fast(StepPlan& plan, StepPlan* in_flight, SimTime now);
   void schedule_decodes(StepPlan& plan);
@@ -256,6 +259,7 @@ class BatchScheduler {
   std::uint64_t requests_ = 0;  ///< Ever taken.
   std::vector<Slot> needy_;     ///< Scratch: sequences that need blocks in this pass.
   EngineCounters counters_;
+  std::unique_ptr<SglangPass> sglang_;  ///< Null: passes are vLLM's.
 };
 
 }  // namespace routesim::sim

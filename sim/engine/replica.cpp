@@ -136,7 +136,9 @@ SimTime Replica::find_publication() const {
   if (ranks_.size() != 1) return end_;
   const Rank& r = ranks_.front();
   const bool stores = r.on_gpu().copying > Duration::zero();
-  const bool soon = stores || publishes(r) || !r.on_gpu().finishing.empty() ||
+  // SGLang caches prompts when their step has ended.
+  const bool caches = options_.rules.sglang && !r.on_gpu().sampled.empty();
+  const bool soon = stores || publishes(r) || caches || !r.on_gpu().finishing.empty() ||
                     !r.on_gpu().verified.empty() || !r.inbox.empty();
   return soon ? end_ : end_of_ahead();
 }

@@ -14,11 +14,16 @@ void BatchScheduler::schedule(StepPlan& plan, StepPlan* in_flight, SimTime now,
   // A pass in which a sequence preempted itself may schedule nothing. vLLM's loop then goes round
   // again at once; with a step still running there is time for that when it ends.
   do run_pass(plan, in_flight, now, out);
-  while (in_flight == nullptr && pass_.preempted && plan.empty());
+  while (in_flight == nullptr && plan.empty() &&
+         (sglang_ != nullptr ? sglang_->goes_round() : pass_.preempted));
 }
 
 void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
                               std::vector<EngineOutput>& out) {
+  if (sglang_ != nullptr) {
+    sglang_->run(plan, in_flight, now);
+    return finish_plan(plan);
+  }
   plan.clear();
   if (decodes_.has_leavers()) decodes_.retire_leavers();
   decodes_.begin_pass();
@@ -33,14 +38,18 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   if (!pass_.preempted && !waiting_.empty()) admit(plan, now, out);
   if (adapters_.in_use()) adapters_.place(plan);
   if (has_tiers()) stores_.store_computed(plan);
-  // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
-  plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
-  plan.shape.shared_once = kv().shared_once();
   if (!pass_.prefills_deferred)
     last_release_ =
         waiting_.queue().empty() ? LastRelease::kAdmittedAll : LastRelease::kLeftWaiting;
+  finish_plan(plan);
+}
+
+void BatchScheduler::finish_plan(StepPlan& plan) {
+  // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
+  plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
+  plan.shape.shared_once = kv().shared_once();
   counters_.max_running = std::max(counters_.max_running, running());
-  // vLLM processes results in the order of its running list.
+  // Results are processed in the order of the running list.
   const auto earlier = [this](SequenceRef a, SequenceRef b) {
     return sequences_[a.slot].order < sequences_[b.slot].order;
   };

@@ -54,6 +54,8 @@ class WaitingQueue {
     else
       queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(position));
   }
+  /// Puts another order, place by place.
+  void set_at(std::size_t position, SequenceSlot s) { queue_[position] = s; }
   void remove(SequenceSlot s) { queue_.erase(std::find(queue_.begin(), queue_.end(), s)); }
   void remove_loading_at(std::size_t position) {
     loading_.erase(loading_.begin() + static_cast<std::ptrdiff_t>(position));

@@ -1,6 +1,7 @@
 #include "sim/observe/invariant_checker.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/engine/replica.h"
 #include "sim/observe/result_check.h"
@@ -16,6 +17,13 @@ constexpr std::int64_t kVisitsPerObservation = 64;
 
 std::string seconds(SimTime t) { return std::to_string(t.to_seconds()) + " s"; }
 std::string name(std::int64_t id) { return "request " + std::to_string(id); }
+
+/// The most tokens of one step. SGLang splits prompts or does not, and a decode has no budget.
+std::int64_t most_in_step(const EngineRules& rules) {
+  if (!rules.sglang) return rules.max_num_batched_tokens;
+  if (rules.sglang->chunk_tokens == 0) return std::numeric_limits<std::int64_t>::max();
+  return std::max(rules.sglang->chunk_tokens, rules.max_num_seqs);
+}
 
 [[noreturn]] void broken(int number, const std::string& what) {
   throw InvariantError(number, what);
@@ -33,7 +41,7 @@ void InvariantChecker::on_start(const RunView& view) {
     if (home.rank == 0) first_endpoint_[home.replica] = e;
     const EngineRules& rules = view.plan.pools[home.pool].rules;
     endpoints_[e].max_num_seqs = rules.max_num_seqs;
-    endpoints_[e].max_num_batched_tokens = rules.max_num_batched_tokens;
+    endpoints_[e].max_num_batched_tokens = most_in_step(rules);
     endpoints_[e].lock_step = view.replicas[home.replica]->ranks() > 1;
   }
 }

@@ -9,6 +9,7 @@
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
+#include "sim/plan/resolve_sglang.h"
 #include "sim/plan/router_costs.h"
 #include "sim/plan/speculation_plan.h"
 #include "workloads/warmed_load.h"
@@ -145,16 +146,6 @@ bool marlin_experts(const EngineConfig& c) {
   return !from_2026(c.preset);
 }
 
-models::RooflineOptions step_options(const EngineConfig& c, models::KvDtype dtype,
-                                     bool async_scheduling) {
-  return {.kv_dtype = dtype,
-          .cuda_graphs = !c.enforce_eager,
-          .full_graphs = c.preset != EnginePreset::k2025Q3,
-          .async_scheduling = async_scheduling,
-          .older_experts = marlin_experts(c),
-          .older_fp8_cache = c.preset != EnginePreset::k2026H2};
-}
-
 models::Parallelism parallelism_of(const PoolConfig& c) {
   return {.tp = c.tensor_parallel,
           .pp = c.pipeline_parallel,
@@ -267,6 +258,8 @@ std::optional<Resolver::Named> Resolver::named(const PoolConfig& c, const std::s
 std::optional<std::int64_t> Resolver::stated_blocks(const PoolConfig& c, const EngineRules& rules,
                                                     const KvLog& log, const std::string& path) {
   if (!c.engine.kv_cache_tokens) return c.engine.num_gpu_blocks;
+  // --max-total-tokens; SGLang's page that holds nothing comes on top.
+  if (rules.sglang) return *c.engine.kv_cache_tokens / rules.block_size + 1;
   if (c.engine.num_gpu_blocks)
     error(path + ".engine.kv_cache_tokens", "says the same as num_gpu_blocks",
           "give one of them: the log's tokens, or its blocks");
@@ -384,7 +377,53 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
           "tiers find blocks by the keys of the prefix cache");
 }
 
-// The pool as its model makes vLLM run it.
+EngineRules engine_rules(const PoolConfig& c, const models::ModelSpec& model,
+                         const models::AcceleratorSpec& gpu) {
+  if (c.engine.kind == EngineKind::kSglang)
+    return resolve_sglang_engine(c.engine, model.max_context, sglang_device(c, gpu));
+  return resolve_engine_rules(c.engine, model.max_context, has_large_defaults(gpu));
+}
+
+/// Share of the memory for weights and KV, and what comes with them.
+double memory_share(const PoolConfig& c, const EngineRules& rules,
+                    const models::AcceleratorSpec& gpu) {
+  const double otherwise = rules.sglang ? default_mem_fraction(*rules.sglang, sglang_device(c, gpu))
+                                        : default_gpu_memory_utilization(c.engine.preset);
+  return c.engine.gpu_memory_utilization.value_or(otherwise);
+}
+
+/// The inputs of its KV cache that do not depend on the layout.
+models::KvCacheInput kv_input(const PoolConfig& c, const EngineRules& rules,
+                              const models::AcceleratorSpec& gpu, const models::ModelSpec& model) {
+  models::KvCacheInput in{.accelerator = gpu, .model = model, .parallelism = parallelism_of(c)};
+  in.gpu_memory_utilization = memory_share(c, rules, gpu);
+  in.max_num_batched_tokens = rules.max_num_batched_tokens;
+  in.max_num_seqs = rules.max_num_seqs;
+  in.adapter_bytes = adapter_bytes(c.engine, model, in.parallelism);
+  // SGLang's share is of weights and KV alone.
+  if (rules.sglang)
+    in.overhead_bytes = gpu.overhead_bytes;
+  else
+    in.graph_share = graph_memory_share(c.engine);
+  return in;
+}
+
+models::RooflineOptions step_options(const PoolConfig& c, const EngineRules& rules,
+                                     models::KvDtype dtype) {
+  models::RooflineOptions o{.kv_dtype = dtype,
+                            .cuda_graphs = !c.engine.enforce_eager,
+                            .full_graphs = c.engine.preset != EnginePreset::k2025Q3,
+                            .async_scheduling = rules.async_scheduling,
+                            .older_experts = marlin_experts(c.engine),
+                            .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2};
+  if (!rules.sglang) return o;
+  o.older_experts = o.older_fp8_cache = false;
+  o.engine = models::ServingEngine::kSglang;
+  o.largest_graph = rules.sglang->largest_graph;
+  return o;
+}
+
+// The pool as its model makes its engine run it.
 PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
                              const models::KvLayout& layout, const std::string& path) {
   const auto warn = [&](const std::string& key, const std::string& message) {
@@ -396,7 +435,8 @@ PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
                            model.weights == models::WeightDtype::kNvfp4)))
     warn(".engine.moe_backend",
          "has no effect: " + model.name + " has no experts in 4-bit floating point");
-  if (layout.block_size != c.engine.block_size && !layout.states && model.compressed.empty())
+  if (c.engine.kind == EngineKind::kVllm && layout.block_size != c.engine.block_size &&
+      !layout.states && model.compressed.empty())
     warn(".engine.block_size", "is " + std::to_string(layout.block_size) +
                                    " for the layers that see everything, so that their blocks are "
                                    "as large as those of the windowed ones");
@@ -418,11 +458,17 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   const std::optional<Named> entries = named(given, path);
   if (!entries) return std::nullopt;
   const auto& [gpu, model, dtype] = *entries;
+  if (const std::optional<PoolFault> fault = sglang_fault(given, *model)) {
+    error(path + "." + fault->key, fault->message, fault->hint);
+    return std::nullopt;
+  }
+  const bool sglang = given.engine.kind == EngineKind::kSglang;
   const models::Parallelism parallelism = parallelism_of(given);
   const bool hybrid =
-      uses_hybrid_kv_manager(given.engine, hybrid_use(given, publishes_events_, *model));
-  const models::KvLayout layout =
-      models::kv_layout(*model, dtype, parallelism, given.engine.block_size, hybrid);
+      !sglang && uses_hybrid_kv_manager(given.engine, hybrid_use(given, publishes_events_, *model));
+  const std::int64_t asked =
+      sglang ? given.engine.sglang.value_or(SglangConfig{}).page_size : given.engine.block_size;
+  const models::KvLayout layout = models::kv_layout(*model, dtype, parallelism, asked, hybrid);
   ResolvedPool out;
   out.config = adapted(given, *model, layout, path);
   const PoolConfig& c = out.config;
@@ -430,36 +476,27 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   if (c.engine.speculative) drafts = drafter(c, *model, layout, path);
   if (c.engine.speculative && !drafts) return std::nullopt;
   out.api_server = api_server(c);
-  out.rules = resolve_engine_rules(c.engine, model->max_context, has_large_defaults(*gpu));
+  out.rules = engine_rules(c, *model, *gpu);
   set_groups(out.rules, *model, layout);
   const KvLog log{.preset = c.engine.preset,
                   .chunked_windows = model->chunked_windows,
                   .pipeline_stages = c.pipeline_parallel};
   Diagnostics found;
-  const std::optional<models::KvCachePlan> kv = models::plan_kv_cache(
-      {.accelerator = *gpu,
-       .model = *model,
-       .parallelism = parallelism,
-       .kv_dtype = dtype,
-       .block_size = given.engine.block_size,
-       .gpu_memory_utilization = c.engine.gpu_memory_utilization.value_or(
-           default_gpu_memory_utilization(c.engine.preset)),
-       .max_num_batched_tokens = out.rules.max_num_batched_tokens,
-       .max_num_seqs = out.rules.max_num_seqs,
-       .num_gpu_blocks = stated_blocks(c, out.rules, log, path),
-       .hybrid_manager = hybrid,
-       .graph_share = graph_memory_share(c.engine),
-       .adapter_bytes = adapter_bytes(c.engine, *model, parallelism),
-       .drafter_bytes = drafter_bytes(drafts, parallelism),
-       .drafter_block_bytes = drafter_block_bytes(drafts, dtype, parallelism, layout)},
-      found);
+  models::KvCacheInput memory = kv_input(c, out.rules, *gpu, *model);
+  memory.kv_dtype = dtype;
+  memory.block_size = asked;
+  memory.num_gpu_blocks = stated_blocks(c, out.rules, log, path);
+  memory.hybrid_manager = hybrid;
+  memory.drafter_bytes = drafter_bytes(drafts, parallelism);
+  memory.drafter_block_bytes = drafter_block_bytes(drafts, dtype, parallelism, layout);
+  const std::optional<models::KvCachePlan> kv = models::plan_kv_cache(memory, found);
   relocate(found, path, c.engine.kv_cache_tokens.has_value());
   if (!kv) return std::nullopt;
   out.kv_plan = *kv;
   set_kv_blocks(out.rules, c.engine, kv->num_gpu_blocks);
   out.kv_cache_tokens = reported_kv_tokens(out.rules, log);
-  out.latency = latency(c, *gpu, *model, parallelism,
-                        step_options(c.engine, dtype, out.rules.async_scheduling), drafts, path);
+  out.latency =
+      latency(c, *gpu, *model, parallelism, step_options(c, out.rules, dtype), drafts, path);
   if (out.latency == nullptr) return std::nullopt;
   if (out.rules.max_loras > 0)
     out.latency = std::make_shared<models::LoraLatency>(

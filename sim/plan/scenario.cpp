@@ -55,8 +55,9 @@ void describe(Describer& d, PoolConfig& c) {
   field(d,
         {"vllm_serve",
          "How the servers are started, for every key above that is not written: a command line of "
-         "`vllm serve` (or its words, or its flags as a map), or the path of a file with its "
-         "flags, a Kubernetes manifest, Helm values or a kustomize folder."},
+         "`vllm serve` or `sglang serve` (or its words, or the flags as a map), or the path of a "
+         "file with "
+         "them, a Kubernetes manifest, Helm values or a kustomize folder."},
         c.vllm_serve);
 }
 

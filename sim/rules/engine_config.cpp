@@ -60,6 +60,11 @@ static void describe_adapters(Describer& d, EngineConfig& c) {
 }
 
 void describe(Describer& d, EngineConfig& c) {
+  field(d,
+        {"kind",
+         "The engine: vllm, or sglang (0.5), for which block_size, preset and the other rules of "
+         "vLLM's scheduler mean nothing and sglang has its own."},
+        c.kind);
   field(
       d,
       {"preset",
@@ -112,12 +117,56 @@ void describe(Describer& d, EngineConfig& c) {
   describe_adapters(d, c);
   field(d, {"kv_tiers", "KV blocks outside GPU memory."}, c.kv_tiers);
   field(d, {"speculative", "Speculative decoding (--speculative-config)."}, c.speculative);
+  field(d, {"sglang", "What only SGLang has; with kind sglang."}, c.sglang);
+}
+
+std::string_view foreign_key(const EngineConfig& c) {
+  if (c.kind == EngineKind::kVllm) return c.sglang ? "sglang" : "";
+  const EngineConfig none;
+  if (c.preset != none.preset) return "preset";
+  if (c.block_size != none.block_size) return "block_size";
+  if (c.max_num_batched_tokens) return "max_num_batched_tokens";
+  if (c.long_prefill_token_threshold != 0) return "long_prefill_token_threshold";
+  if (c.prefill_schedule_interval != 1) return "prefill_schedule_interval";
+  if (c.moe_dp_chunk_size != 0) return "moe_dp_chunk_size";
+  if (!c.enable_chunked_prefill) return "enable_chunked_prefill";
+  if (c.scheduling_policy != none.scheduling_policy) return "scheduling_policy";
+  if (c.reserve_full_isl) return "reserve_full_isl";
+  if (c.watermark) return "watermark";
+  if (c.free_queue) return "free_queue";
+  if (c.moe_backend != none.moe_backend) return "moe_backend";
+  if (c.skip_unallocatable_head) return "skip_unallocatable_head";
+  if (c.idle_polling) return "idle_polling";
+  if (c.hybrid_kv_manager) return "hybrid_kv_manager";
+  if (c.max_loras) return "max_loras";
+  if (c.speculative) return "speculative";
+  return c.kv_tiers ? "kv_tiers" : "";
 }
 
 void set_kv_blocks(EngineRules& rules, const EngineConfig& config, std::int64_t num_gpu_blocks) {
   rules.num_gpu_blocks = num_gpu_blocks;
   rules.watermark_blocks = static_cast<std::int64_t>(config.watermark.value_or(0.0) *
                                                      static_cast<double>(num_gpu_blocks));
+  if (rules.sglang && !config.max_num_seqs)
+    rules.max_num_seqs =
+        default_max_running((num_gpu_blocks - 1) * rules.block_size, rules.max_model_len);
+}
+
+EngineRules resolve_sglang_engine(const EngineConfig& c, std::int64_t default_max_model_len,
+                                  const SglangDevice& device) {
+  const SglangConfig own = c.sglang.value_or(SglangConfig{});
+  EngineRules r;
+  r.sglang = resolve_sglang(own, device);
+  r.block_size = own.page_size;
+  r.max_model_len = c.max_model_len.value_or(default_max_model_len);
+  r.max_num_batched_tokens = std::max(r.sglang->chunk_tokens, r.sglang->max_prefill_tokens);
+  r.max_num_seqs = c.max_num_seqs.value_or(4096);
+  r.enable_prefix_caching = c.enable_prefix_caching;
+  r.async_scheduling = c.async_scheduling.value_or(true);
+  // Pages that hold nothing are taken before any that the radix cache has.
+  r.free_queue = FreeQueue::kUnhashedFirst;
+  r.reserve_full_isl = false;
+  return r;
 }
 
 EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t default_max_model_len,
@@ -178,6 +227,7 @@ std::int64_t blocks_of_longest(const EngineRules& r, const KvLog& log) {
 }  // namespace
 
 std::int64_t reported_kv_tokens(const EngineRules& r, const KvLog& log) {
+  if (r.sglang) return (r.num_gpu_blocks - 1) * r.block_size;
   if (log.preset != EnginePreset::k2026H2)
     return r.num_gpu_blocks / (1 + r.window_groups) * r.block_size;
   const double requests =

@@ -1,5 +1,5 @@
-// How one vLLM engine core schedules: its flags, and the switches that differ between releases; and
-// the API server in front of it.
+// How one engine core schedules: vLLM's flags, and the switches that differ between its releases,
+// or SGLang's; and the API server in front of it.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 
 #include "base/describe.h"
 #include "base/units.h"
+#include "sim/rules/sglang_config.h"
 #include "sim/rules/speculation_config.h"
 #include "sim/rules/tier_config.h"
 
@@ -21,6 +22,8 @@ constexpr std::int64_t kMostModelLength = 16'777'216;
 /// vLLM releases whose scheduler rules differ; see sim/README.md for the table of switches.
 enum class EnginePreset { k2025Q3, k2025H2, k2026H1, k2026H2 };
 constexpr bool from_2026(EnginePreset preset) { return preset >= EnginePreset::k2026H1; }
+/// The product whose scheduler runs.
+enum class EngineKind { kVllm, kSglang };
 /// Order of the waiting queue.
 enum class SchedulingPolicy { kFcfs, kPriority };
 /// The place of freed blocks: all go to the tail of the free queue, or unhashed ones to its head.
@@ -32,6 +35,7 @@ enum class MoeBackend { kAuto, kMarlin, kTriton };
 
 /// The engine as the user configures it. Absent optionals take the preset's or the device's value.
 struct EngineConfig {
+  EngineKind kind = EngineKind::kVllm;
   EnginePreset preset = EnginePreset::k2026H1;
   std::int64_t block_size = 16;
   std::optional<std::int64_t> num_gpu_blocks;
@@ -59,8 +63,11 @@ struct EngineConfig {
   std::int64_t max_lora_rank = 16;
   std::optional<KvTierConfig> kv_tiers;
   std::optional<SpeculationConfig> speculative;
+  std::optional<SglangConfig> sglang;  ///< With kind sglang only.
 };
 void describe(Describer& d, EngineConfig& c);
+/// The first key that is set although it means nothing to the engine's kind; empty for none.
+std::string_view foreign_key(const EngineConfig& c);
 
 /// The same with every value decided: what the scheduler really runs with.
 struct EngineRules {
@@ -99,6 +106,7 @@ struct EngineRules {
   FreeQueue free_queue = FreeQueue::kAppendAll;
   TierRules tiers;  ///< KV blocks outside GPU memory.
   SpeculationRules speculation;
+  std::optional<SglangRules> sglang;  ///< Absent: vLLM schedules.
 };
 
 /// The API server as the user configures it. Absent values are the engine preset's.
@@ -137,6 +145,9 @@ Duration default_descriptor_time(EnginePreset preset);
 /// The KV blocks are left to set_kv_blocks(): how many there are depends on these rules.
 EngineRules resolve_engine_rules(const EngineConfig& config, std::int64_t default_max_model_len,
                                  bool large_gpu);
+/// The same for SGLang. set_kv_blocks() decides how many requests run where nothing says so.
+EngineRules resolve_sglang_engine(const EngineConfig& config, std::int64_t default_max_model_len,
+                                  const SglangDevice& device);
 void set_kv_blocks(EngineRules& rules, const EngineConfig& config, std::int64_t num_gpu_blocks);
 
 /// The facts beside the engine's rules by which vLLM's log counts the tokens of the KV cache.
@@ -145,8 +156,9 @@ struct KvLog {
   bool chunked_windows = false;
   std::int64_t pipeline_stages = 1;
 };
-/// N of the line "GPU KV cache size: N tokens". Groups of windowed layers share the blocks, so N is
-/// not blocks times block_size: until v0.20 the blocks are divided evenly among the groups
+/// N of the line "GPU KV cache size: N tokens", or of SGLang's "max_total_num_tokens=N". Groups of
+/// windowed layers share the blocks, so N is not blocks times block_size: until v0.20 the blocks
+/// are divided evenly among the groups
 /// (_report_kv_cache_config); since then N is the longest length times how many requests of that
 /// length fit at once (get_kv_cache_capacity, vllm/v1/core/kv_cache_utils.py).
 std::int64_t reported_kv_tokens(const EngineRules& rules, const KvLog& log);
@@ -177,6 +189,10 @@ double default_gpu_memory_utilization(EnginePreset preset);
 
 }  // namespace routesim::sim
 
+template <>
+struct routesim::EnumNames<routesim::sim::EngineKind> {
+  static constexpr std::array<std::string_view, 2> value = {"vllm", "sglang"};
+};
 template <>
 struct routesim::EnumNames<routesim::sim::EnginePreset> {
   static constexpr std::array<std::string_view, 4> value = {"2025-Q3", "2025-H2", "2026-H1",

@@ -635,6 +635,31 @@ TEST_F(WrittenFleet, SaysApartWhatNoFlagSays) {
     EXPECT_NE(servers.find(text), std::string::npos) << text << "\n" << servers;
 }
 
+TEST_F(WrittenFleet, StartsSglangWhereThePlanDoes) {
+  const std::string engine = "cluster.pools[a].engine.";
+  const std::vector<std::string> sets = {
+      engine + "kind=sglang", engine + "enable_prefix_caching=false",
+      engine + "sglang.page_size=16", engine + "sglang.chunked_prefill_size=4096"};
+  std::string list;
+  for (const std::string& set : sets) list += (list.empty() ? "'" : ", '") + set + "'";
+  write("base.yaml",
+        "name: base\n" + two_servers("requests: 100, rate: 20, groups: 24, prefix_len: 4096, "
+                                     "suffix_len: 256, output_len: 64"));
+  expect_written(
+      write("plan.yaml", "name: small\nscenario: base.yaml\nset: [" + list +
+                             "]\n"
+                             "demand: {rate: 8, set: ['workload.groups.rate={rate}', "
+                             "'workload.groups.requests={requests}']}\n"
+                             "goals: [ttft_ms.p90 < 2000]\nknee_limit: 1\n"
+                             "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                             "policies: [{variant: chance}]\npools: [{pool: a, min: 1, max: 8}]\n"),
+      (folder_ / "base.yaml").string(), sets);
+  const std::string servers = slurp((folder_ / "fleet/servers.yaml").string());
+  for (const char* text : {"lmsysorg/sglang:v0.5.9", "sglang.launch_server", "--page-size=16",
+                           "--chunked-prefill-size=4096", "--disable-radix-cache"})
+    EXPECT_NE(servers.find(text), std::string::npos) << text << "\n" << servers;
+}
+
 // Nothing appears where nothing was found, or where a file of the plan would be replaced.
 TEST_F(WrittenFleet, ReplacesNoInputAndWritesNoMiss) {
   const std::string folder = (folder_ / "none").string();

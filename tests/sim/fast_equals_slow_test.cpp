@@ -273,6 +273,35 @@ TEST(FastEqualsSlow, WithSpeculation) {
   EXPECT_GT(totals.disaggregated, 400);
 }
 
+// SGLang's scheduler in the servers that do nothing that only vLLM does.
+TEST(FastEqualsSlow, WithSglang) {
+  Totals totals;
+  std::int64_t pools = 0;
+  for (std::uint64_t seed = 1; seed <= 800; ++seed) {
+    RunPlan plan = swarm_plan(seed);
+    for (ResolvedPool& pool : plan.pools) {
+      if (pool.config.role != PoolRole::kBoth || pool.rules.tiers.in_use()) continue;
+      const double ratio = static_cast<double>(seed % 7) / 10;
+      pool.rules.sglang = SglangRules{
+          .policy = seed % 3 == 0 ? SglangPolicy::kLpm : SglangPolicy::kFcfs,
+          .chunk_tokens = static_cast<std::int64_t>(seed % 5) * 2 * pool.rules.block_size,
+          .max_prefill_tokens = 20 + static_cast<std::int64_t>(seed % 11) * 30,
+          .largest_graph = 256,
+          .first_ratio = ratio,
+          .least_ratio = 0.14 * ratio};
+      pool.rules.scheduling_policy = SchedulingPolicy::kFcfs;
+      pool.rules.free_queue = FreeQueue::kUnhashedFirst;
+      ++pools;
+    }
+    expect_fast_equals_slow(plan, seed, totals);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(pools, 400);
+  EXPECT_GT(totals.requests, 5'000);
+  EXPECT_GT(totals.preemptions, 500);
+  EXPECT_GT(totals.timeouts, 100);
+}
+
 // Found by longer runs, each once a difference.
 TEST(FastEqualsSlow, WhereItOnceDidNot) {
   Totals totals;

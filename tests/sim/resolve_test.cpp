@@ -347,5 +347,61 @@ TEST(KvTierRules, GroupsOfLayersAreForOffloading) {
   EXPECT_FALSE(resolved(s).rules.tiers.in_use());
 }
 
+Scenario sglang_pool(const std::string& model) {
+  Scenario s = one_pool(model, EnginePreset::k2026H1);
+  s.cluster.pools[0].engine.kind = EngineKind::kSglang;
+  return s;
+}
+
+// 85.5e9 bytes: 0.834 of them, less 1.2e9 of the context and 32.76 G parameters on two GPUs.
+TEST(SglangPool, MemoryAndKernelsAreSglangs) {
+  Scenario s = sglang_pool("Qwen3-32B");
+  s.cluster.pools[0].tensor_parallel = 2;
+  const ResolvedPool pool = resolved(s);
+  EXPECT_EQ(pool.rules.block_size, 1);
+  const double bytes = 0.834 * 85.5e9 - 1.2e9 - pool.kv_plan.weights;
+  EXPECT_NEAR(static_cast<double>(pool.rules.num_gpu_blocks), bytes / (131'072), 2)
+      << "64 layers of 4 heads of 128, keys and values, two bytes";
+  EXPECT_EQ(pool.rules.max_num_seqs, 4096);
+  EXPECT_EQ(pool.latency->provenance(),
+            "measured kernels of H100-SXM with SGLang 0.5.14: Qwen3-32B tp2")
+      << "no curve, which would be vLLM's";
+  s.cluster.pools[0].engine.kv_cache_tokens = 100'000;
+  EXPECT_EQ(resolved(s).rules.num_gpu_blocks, 100'001);
+  EXPECT_EQ(resolved(s).kv_cache_tokens, 100'000);
+  s.cluster.pools[0].engine.sglang = SglangConfig{.page_size = 64};
+  EXPECT_EQ(resolved(s).rules.num_gpu_blocks, 1563);
+  EXPECT_EQ(resolved(s).rules.block_size, 64);
+}
+
+TEST(SglangPool, WhatItLacksIsSaid) {
+  const auto error = [](const Scenario& s) {
+    Diagnostics d;
+    EXPECT_FALSE(resolve(s, no_files(), d));
+    return d.items().front().path + " " + d.items().front().message;
+  };
+  const auto with = [](auto change) {
+    Scenario s = sglang_pool("Qwen3-32B");
+    change(s.cluster.pools[0]);
+    return s;
+  };
+  EXPECT_EQ(error(with([](PoolConfig& p) { p.data_parallel = 2; })),
+            "cluster.pools[0].data_parallel must be 1: SGLang's data parallelism is not simulated");
+  EXPECT_EQ(error(with([](PoolConfig& p) { p.pipeline_parallel = 2; })),
+            "cluster.pools[0].pipeline_parallel must be 1: SGLang's pipeline is not simulated");
+  EXPECT_EQ(error(with([](PoolConfig& p) { p.engine.watermark = 0.1; })),
+            "cluster.pools[0].engine.watermark means nothing to engine.kind sglang");
+  EXPECT_EQ(error(with([](PoolConfig& p) {
+              p.engine.sglang = SglangConfig{.page_size = 64, .chunked_prefill_size = 100};
+            })),
+            "cluster.pools[0].engine.sglang.chunked_prefill_size must be a multiple of page_size "
+            "(got 100)");
+  EXPECT_EQ(error(with([](PoolConfig& p) { p.model = "Qwen3.5-27B"; })),
+            "cluster.pools[0].model has layers that are simulated for vLLM only");
+  Scenario vllm = one_pool("Qwen3-32B", EnginePreset::k2026H1);
+  vllm.cluster.pools[0].engine.sglang = SglangConfig{};
+  EXPECT_EQ(error(vllm), "cluster.pools[0].engine.sglang means nothing to engine.kind vllm");
+}
+
 }  // namespace
 }  // namespace routesim::sim::testing

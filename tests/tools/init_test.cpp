@@ -419,17 +419,18 @@ std::string graph(const std::string& module) {
 }
 
 TEST_F(Init, ServersThatAreNotReadAreAssumedWithAWarningWhereverTheScenarioIsUsed) {
-  write("graph.yaml", graph("dynamo.sglang"));
+  write("graph.yaml", graph("dynamo.trtllm"));
   const Result made = init({"graph.yaml"});
   ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
   const std::string warning =
       "scenario.yaml:17:14: warning: cluster.pools[0].assumed: the servers are assumed: Worker "
-      "starts SGLang, which is not simulated\n"
+      "starts TensorRT-LLM, which is not simulated\n"
       "  hint: write the pool that you have, and leave this key out\n";
-  EXPECT_NE(scenario().find("  - name: Worker   # assumed: starts SGLang, which is not simulated\n"
-                            "    assumed: Worker starts SGLang, which is not simulated\n"
-                            "    replicas: 5   # assumed: "),
-            std::string::npos)
+  EXPECT_NE(
+      scenario().find("  - name: Worker   # assumed: starts TensorRT-LLM, which is not simulated\n"
+                      "    assumed: Worker starts TensorRT-LLM, which is not simulated\n"
+                      "    replicas: 5   # assumed: "),
+      std::string::npos)
       << scenario();
   EXPECT_NE(scenario().find("    model: Qwen/Qwen3-8B   # assumed: the servers name it\n"
                             "    tensor_parallel: 2   # assumed: the servers say it\n"),
@@ -438,7 +439,7 @@ TEST_F(Init, ServersThatAreNotReadAreAssumedWithAWarningWhereverTheScenarioIsUse
   for (const char* command : {"check", "explain", "run"}) {
     const Result used = run({command, path("scenario.yaml")});
     EXPECT_EQ(used.code, ExitCode::kSuccess) << command << used.errors;
-    EXPECT_NE((used.errors + used.out).find("the servers are assumed: Worker starts SGLang"),
+    EXPECT_NE((used.errors + used.out).find("the servers are assumed: Worker starts TensorRT-LLM"),
               std::string::npos)
         << command << used.errors;
   }
@@ -455,22 +456,22 @@ TEST_F(Init, ServersThatAreNotReadAreAssumedWithAWarningWhereverTheScenarioIsUse
 }
 
 TEST_F(Init, ServersOfAnotherEngineAloneAreAnErrorThatBeginsThePool) {
-  write("sglang.yaml",
+  write("trt.yaml",
         "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: skiff}\nspec:\n"
         "  replicas: 2\n  template: {spec: {containers: [{name: server, command: "
-        "[python3, -m, sglang.launch_server], args: [--model-path, Qwen/Qwen3-8B, "
-        "--tp, \"2\"]}]}}\n");
+        "[trtllm-serve], args: [serve, Qwen/Qwen3-8B, --tp_size, \"2\"]}]}}\n");
   const std::string said =
-      "sglang.yaml:6:34: error: starts SGLang, which is not simulated\n"
+      "trt.yaml:6:34: error: starts TensorRT-LLM, which is not simulated\n"
       "  hint: write the pool by hand, to begin with: {name: skiff, replicas: 2, model: "
       "Qwen/Qwen3-8B, tensor_parallel: 2}\n";
-  EXPECT_EQ(init({"sglang.yaml"}).errors, said);
+  EXPECT_EQ(init({"trt.yaml"}).errors, said);
   write("s.yaml",
         "name: s\nworkload: {groups: {requests: 1, rate: 1}}\n"
-        "cluster: {pools: [{accelerator: H100-SXM, vllm_serve: sglang.yaml}]}\n");
-  EXPECT_NE(run({"run", path("s.yaml")})
-                .errors.find("cluster.pools[0].vllm_serve: starts SGLang, which is not simulated"),
-            std::string::npos);
+        "cluster: {pools: [{accelerator: H100-SXM, vllm_serve: trt.yaml}]}\n");
+  EXPECT_NE(
+      run({"run", path("s.yaml")})
+          .errors.find("cluster.pools[0].vllm_serve: starts TensorRT-LLM, which is not simulated"),
+      std::string::npos);
   write("other.yaml",
         "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\n---\n"
         "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s}\n");

@@ -21,6 +21,7 @@ std::string starts(const std::string& text) {
   for (const ServerStart& start : starts_in_tree(root, "key", d)) {
     out += start.name + "/" + start.role;
     if (!start.unread.empty()) out += " " + start.unread;
+    if (start.engine == sim::EngineKind::kSglang) out += " sglang";
     if (start.replicas != nullptr) out += " x" + start.replicas->text();
     out += ":";
     for (const auto& flag : start.flags) out += " " + flag.key + "=" + flag.value->text();
@@ -241,7 +242,7 @@ services:
 TEST(ServeFiles, OtherServersAreNamedAndSidecarsPassedOver) {
   EXPECT_EQ(starts("spec: {containers: [{name: s, command: [python3, -m, sglang.launch_server], "
                    "args: [--model-path, a/b]}]}"),
-            "s/ starts SGLang, which is not simulated: model=a/b |\n");
+            "s/ sglang: | --model-path a/b\n");
   EXPECT_EQ(starts("spec: {containers: [{name: s, args: [--port=8000, --vllm-port=8200]}]}"), "");
   EXPECT_EQ(starts("a: [1, {b: null}]\nargs: 5\nenv: x\ncontainers: {}\nmodelSpec: [1]\n"), "");
 }
@@ -494,10 +495,12 @@ TEST(ServeFiles, OtherEnginesAreNamedWithWhatTheirFlagsSay) {
                  "command: [python3, -m, sglang.launch_server], args: [--model-path, "
                  "Qwen/Qwen3-8B, --tp=2]") +
              pod("b", "command: [sh, -c, 'if x; then trtllm-serve serve m/x --tp_size 4; fi']") +
-             pod("c", "image: 'lmsysorg/sglang:v0.5', args: [x]")),
-      "a/ starts SGLang, which is not simulated x2: model=Qwen/Qwen3-8B tp=2 |\n"
-      "b/ starts TensorRT-LLM, which is not simulated x2: model=m/x tp=4 |\n"
-      "c/ starts SGLang, which is not simulated x2: lmsysorg/sglang:v0.5 |\n");
+             pod("c", "image: 'lmsysorg/sglang:v0.5', args: [--model-path, x]")),
+      "a/ sglang x2: | --model-path Qwen/Qwen3-8B --tp=2\n"
+      "c/ sglang x2: lmsysorg/sglang:v0.5 | --model-path x\n"
+      "f.yaml:7:52: warning: key: b starts TensorRT-LLM, which is not simulated\n"
+      "  hint: write the pool by hand, to begin with: {name: b, replicas: 2, model: m/x, "
+      "tensor_parallel: 4}\n");
   EXPECT_EQ(starts(pod("d", "command: [./go], resources: {limits: {nvidia.com/gpu: 1}}")),
             "d/ asks for nvidia.com/gpu and starts no program that is known x2: |\n");
   EXPECT_EQ(starts(pod("d", "command: [./go]")), "");

@@ -531,5 +531,96 @@ TEST_F(VllmServe, SpeculationComesFromJsonDottedAndShortFlags) {
   EXPECT_NE(messages_of(diagnostics_).find("guess"), std::string::npos);
 }
 
+TEST_F(VllmServe, LaunchServerStartsSglang) {
+  EXPECT_EQ(decided("    vllm_serve: |\n"                                                     // 6
+                    "      python3 -m sglang.launch_server --model-path Qwen/Qwen3-32B \\\n"  // 7
+                    "        --tp 2 --mem-fraction 0.85 --context-length 32768 \\\n"          // 8
+                    "        --chunked-prefill-size=4096 --page-size 64 \\\n"                 // 9
+                    "        --schedule-policy lpm --schedule-conservativeness 1.2 \\\n"      // 10
+                    "        --disable-radix-cache --disable-overlap-schedule \\\n"           // 11
+                    "        --max-running-requests 48 --max-total-tokens 200000 \\\n"        // 12
+                    "        --cuda-graph-max-bs 160 --kv-cache-dtype fp8_e5m2 --port 1\n"    // 13
+                    ),
+            "model=Qwen/Qwen3-32B@7\n"
+            "tensor_parallel=2@8\n"
+            "kv_cache_dtype=fp8@13\n"
+            "engine.kind=sglang@7\n"
+            "engine.kv_cache_tokens=200000@12\n"
+            "engine.gpu_memory_utilization=0.85@8\n"
+            "engine.max_num_seqs=48@12\n"
+            "engine.max_model_len=32768@8\n"
+            "engine.enable_prefix_caching=false@11\n"
+            "engine.async_scheduling=false@11\n"
+            "engine.sglang.page_size=64@9\n"
+            "engine.sglang.schedule_policy=lpm@10\n"
+            "engine.sglang.chunked_prefill_size=4096@9\n"
+            "engine.sglang.schedule_conservativeness=1.2@10\n"
+            "engine.sglang.cuda_graph_max_bs=160@13\n");
+  EXPECT_EQ(messages_of(diagnostics_), "");
+}
+
+TEST_F(VllmServe, SglangsOtherProgramsAndValues) {
+  EXPECT_EQ(decided("    vllm_serve: sglang serve --model Qwen/Qwen3-30B-A3B --tp-size 4 --ep 4 "
+                    "--chunked-prefill-size -1 --disable-cuda-graph\n"),
+            "model=Qwen/Qwen3-30B-A3B@6\n"
+            "tensor_parallel=4@6\n"
+            "expert_parallel=true@6\n"
+            "engine.kind=sglang@6\n"
+            "engine.enforce_eager=true@6\n"
+            "engine.sglang.chunked_prefill_size=0@6\n");
+  EXPECT_EQ(messages_of(diagnostics_), "");
+  // What the pool says itself stays.
+  EXPECT_EQ(decided("    model: Qwen3-8B\n"
+                    "    engine: {sglang: {page_size: 16}}\n"
+                    "    vllm_serve: [python, -m, sglang.launch_server, --model-path, x, "
+                    "--page-size, \"1\", --max-prefill-tokens, 8K]\n"),
+            "model=Qwen3-8B@6\n"
+            "engine.kind=sglang@8\n"
+            "engine.sglang.page_size=16@7\n"
+            "engine.sglang.max_prefill_tokens=8192@8\n");
+}
+
+TEST_F(VllmServe, FlagsOfSglangThatAreNotSimulatedAreNamed) {
+  const auto said = [&](const std::string& flags) {
+    load("    vllm_serve: sglang serve --model-path Qwen/Qwen3-32B " + flags + "\n");
+    return messages_of(diagnostics_);
+  };
+  EXPECT_NE(
+      said("--max-num-seqs 4")
+          .find("s.yaml:6:17: error: cluster.pools[0].vllm_serve: unknown flag --max-num-seqs"),
+      std::string::npos);
+  EXPECT_NE(
+      said("--enable-mixed-chunk")
+          .find("--enable-mixed-chunk computes prompts and decodes in one batch, which is not "
+                "simulated"),
+      std::string::npos);
+  EXPECT_NE(said("--schedule-policy dfs-weight")
+                .find("--schedule-policy is not simulated in this order (got 'dfs-weight')"),
+            std::string::npos);
+  EXPECT_NE(said("--tp 4 --ep-size 2").find("--ep-size is neither 1 nor as wide"),
+            std::string::npos);
+  EXPECT_NE(said("--disaggregation-mode prefill").find("splits prompts and answers over servers"),
+            std::string::npos);
+  EXPECT_NE(said("--enable-dp").find("is the beginning of several flags"), std::string::npos)
+      << "--enable-dp-attention and --enable-dp-lm-head";
+  EXPECT_NE(said("--no-disable-radix-cache").find("unknown flag --no-disable-radix-cache"),
+            std::string::npos)
+      << "argparse's switches have no twin";
+  EXPECT_NE(said("Qwen/Qwen3-8B").find("the model stands behind --model-path"), std::string::npos);
+  EXPECT_NE(said("--stream-interval 10").find("--stream-interval sends tokens in groups"),
+            std::string::npos);
+  EXPECT_FALSE(diagnostics_.has_errors());
+  EXPECT_EQ(said("--speculative-num-steps 3 --scheduler-recv-interval 1 --enable-metrics"), "");
+}
+
+TEST(SglangFlags, NamesAreSortedAndKnown) {
+  bool negated = false;
+  const std::vector<FlagRule>& flags = all_flags(sim::EngineKind::kSglang);
+  EXPECT_EQ(flags.size(), 341U) << "all of server_args.py of 0.5.9";
+  EXPECT_EQ(find_flag("--tp-size", negated, sim::EngineKind::kSglang)->key, "tensor_parallel");
+  EXPECT_EQ(find_flag("--mem-fraction-static", negated), nullptr) << "not vLLM's";
+  EXPECT_EQ(find_flag("--max-num-seqs", negated, sim::EngineKind::kSglang), nullptr);
+}
+
 }  // namespace
 }  // namespace routesim::tools

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs measured GPU operations into the table files that `latency_model: kernels` reads.
 
-usage: import_kernels.py SYSTEMS/DATA GPU OUTPUT [--engine vllm] [--log FILE]
+usage: import_kernels.py SYSTEMS/DATA GPU OUTPUT [--engine vllm|sglang] [--log FILE]
 
 SYSTEMS/DATA is a folder of aiconfigurator's collections (Apache-2.0), `GPU/FAMILY/ENGINE/RELEASE/*.parquet`: that
 of a wheel of aiconfigurator-core, or one that its collectors wrote on a machine of yours. It needs pyarrow. The log
@@ -27,6 +27,7 @@ import sys
 
 STEP = 0.01  # of the logarithm of a time
 DONORS = {"gemm/fp8_block": "sglang", "mla": "trtllm"}
+QUANTISERS = "vllm"  # Finding a scale is the same kernel; SGLang's collection has two shapes of it.
 FAST_LAUNCHES = {"b200_sxm"}  # where vLLM's MLA modules were measured without the floor of launches
 
 
@@ -194,9 +195,10 @@ def gemm(data, gpu, engine, packer):
 def quantize(data, gpu, engine, packer):
     for name in ("computescale", "scale_matrix"):
         table = Table(["k"])
-        for folder in releases(data, gpu, "quantize", engine):
+        source = QUANTISERS if releases(data, gpu, "quantize", QUANTISERS) else engine
+        for folder in releases(data, gpu, "quantize", source):
             for r in read_rows(folder, name):
-                table.add((r["k"],), r["m"], 1, r["latency"], f"{engine} {folder.name}")
+                table.add((r["k"],), r["m"], 1, r["latency"], f"{source} {folder.name}")
         packer.add("quantize/" + name, table)
 
 
@@ -221,7 +223,8 @@ def attention(data, gpu, engine, packer):
 
 
 def mla(data, gpu, engine, packer):
-    donor = engine if gpu in FAST_LAUNCHES else DONORS["mla"]
+    # SGLang's collection has attention without its projections, or with those of several nodes.
+    donor = engine if gpu in FAST_LAUNCHES and engine == "vllm" else DONORS["mla"]
     source = donor if releases(data, gpu, "mla", donor) else engine
     for phase, name in (("context", "mla_context_module"), ("decode", "mla_generation_module")):
         tables = collections.defaultdict(lambda: Table(["heads"]))
@@ -240,11 +243,20 @@ def mla(data, gpu, engine, packer):
 def moe(data, gpu, engine, packer):
     tables = collections.defaultdict(lambda: Table(["hidden", "inter", "topk", "experts", "tp", "ep"]))
     uneven = ("power_law_1.2", "power_law_1.01", "balanced")  # as experts are drawn, else what there is
-    for folder in releases(data, gpu, "moe", engine):
-        for r in sorted(read_rows(folder, "moe"), key=lambda r: uneven.index(r["distribution"])):
+    # Weights of MXFP4 that Triton widens first are no kernel of SGLang's: its triton_kernel is OpenAI's, as vLLM's.
+    widened = False
+    for source in (engine, "vllm") if engine == "sglang" else (engine,):
+        for folder, r in ((folder, r) for folder in releases(data, gpu, "moe", source)
+                          for r in sorted(read_rows(folder, "moe"), key=lambda r: uneven.index(r["distribution"]))):
+            openai = r["moe_dtype"] == "w4a16_mxfp4" and kernel(r["kernel_source"]) == "triton"
+            if engine == "sglang" and openai and source == engine:
+                widened = True
+                continue
+            if source != engine and not (openai and widened):
+                continue
             key = tuple(r[c] for c in ("hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"))
             tables[f"moe/{r['moe_dtype']}/{kernel(r['kernel_source'])}"].add(
-                key, r["num_tokens"], 1, r["latency"], f"{engine} {folder.name} {r['distribution']}")
+                key, r["num_tokens"], 1, r["latency"], f"{source} {folder.name} {r['distribution']}")
     for name, table in sorted(tables.items()):
         packer.add(name, table)
 

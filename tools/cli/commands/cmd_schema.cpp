@@ -92,11 +92,10 @@ std::string section(const KeyTable& table) {
   return out;
 }
 
-std::string flags_section() {
-  std::string out =
-      heading(kServeFormat,
-              "vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, v0.9 to v0.26");
-  for (const FlagRule& rule : all_flags())
+std::string flags_section(std::string_view format, std::string_view source,
+                          sim::EngineKind engine) {
+  std::string out = heading(format, source);
+  for (const FlagRule& rule : all_flags(engine))
     out += row("--" + std::string(rule.name), rule.fate,
                rule.fate == Fate::kUsed ? rule.key : rule.why);
   return out;
@@ -218,7 +217,11 @@ std::string key_reference() {
       section(policies::inert_keys());
   for (const char* format : {"router values", "server files", "kustomization"})
     out += section(key_table(format));
-  out += flags_section();
+  out += flags_section(
+             kServeFormat,
+             "vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, v0.9 to v0.26",
+             sim::EngineKind::kVllm) +
+         flags_section(kLaunchFormat, "sglang/srt/server_args.py, 0.5.9", sim::EngineKind::kSglang);
   for (const std::string_view format :
        {kTransferFormat, std::string_view("kv-transfer-config between servers"),
         std::string_view("LMCache"), std::string_view("Mooncake store"), kBenchFormat,

@@ -660,8 +660,8 @@ class Walk {
     const std::string unread = engine.empty() ? "asks for " + context.device->text() +
                                                     " and starts no program that is known"
                                               : not_simulated(engine);
-    if (engine != kVllmEngine)
-      return keep(unread_start(unread, line, container.where()), name, context);
+    const std::optional<sim::EngineKind> simulated = simulated_engine(engine);
+    if (!simulated) return keep(unread_start(unread, line, container.where()), name, context);
     // The chart writes its flags into its own commands only.
     if (!by_chart) context.flags.clear();
     std::optional<ServerStart> start;
@@ -683,7 +683,9 @@ class Walk {
       start->environment.erase(more->first);  // Its words are noted as flags.
       context.variables.erase(more);
     }
-    if (start) keep(std::move(*start), name, context);
+    if (!start) return;
+    start->engine = *simulated;
+    keep(std::move(*start), name, context);
   }
 
   static std::vector<ShellWord> chart_words(const std::vector<Ptr>& words,

@@ -40,17 +40,21 @@ struct ServerStart {
   ConfigNode::Ptr device = {};  ///< The resource its container asks for: `nvidia.com/gpu`.
   ShellWord image = {};         ///< The container's, with its tag; empty when nothing says so.
   RouterChoice router = {};
-  /// Why it is not read: `starts SGLang, which is not simulated`; empty for vLLM. `flags` has its
+  sim::EngineKind engine = sim::EngineKind::kVllm;
+  /// Why it is not read: `starts Triton, which is not simulated`; else empty. `flags` has its
   /// `model` and its `tp` then, and `words` are empty.
   std::string unread = {};
 };
 
-/// The engine that is simulated.
+/// An engine that is simulated.
 inline constexpr std::string_view kVllmEngine = "vLLM";
 
 /// The engine whose program a text names, else the one that an image starts, if it is another than
 /// vLLM: `vLLM`, another one, or none (empty).
 std::string_view engine_in(const std::string& text, const std::string& image = {});
+
+/// The engine of this name that is simulated; nothing for the others.
+std::optional<sim::EngineKind> simulated_engine(std::string_view name);
 
 /// vLLM's own image of a release that the preset stands for, for GPUs of NVIDIA or of AMD.
 std::string image_of(sim::EnginePreset preset, bool is_amd);

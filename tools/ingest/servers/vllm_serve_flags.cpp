@@ -22,12 +22,13 @@ namespace routesim::tools {
 namespace {
 
 using enum FlagTakes;
+using sim::EngineKind;
 
 /// The names as in the table.
-constexpr std::array<std::string_view, 14> kUses = {
-    "ignored",        "copied",       "count",  "switch",      "off switch",
-    "kv cache dtype", "quantization", "tiers",  "config file", "adapters",
-    "balancing",      "speculation",  "warned", "refused"};
+constexpr std::array<std::string_view, 17> kUses = {
+    "ignored",      "copied", "count",       "switch",   "off switch", "kv cache dtype",
+    "quantization", "tiers",  "config file", "adapters", "balancing",  "speculation",
+    "expert ranks", "chunk",  "policy",      "warned",   "refused"};
 
 /// A word of the table: `SWITCH`, `VALUE=` or `LIST=*`, behind `SHORT|` where it has a short form.
 FlagRule named_rule(std::string_view word) {
@@ -43,11 +44,12 @@ FlagRule named_rule(std::string_view word) {
 
 }  // namespace
 
-const std::vector<FlagRule>& all_flags() {
-  static const DataTable kRows = data_table("tools/ingest/servers/vllm_serve_flags.csv");
-  static const std::vector<FlagRule> kRules = [] {
-    std::vector<FlagRule> rules;
-    for (const std::vector<std::string>& row : kRows)
+namespace {
+
+/// A table of flags and what its texts stand in.
+struct FlagTable {
+  explicit FlagTable(std::string_view path) : rows(data_table(path)) {
+    for (const std::vector<std::string>& row : rows)
       for (const std::string_view word : words_of(row.at(5))) {
         FlagRule& rule = rules.emplace_back(named_rule(word));
         const auto use = std::ranges::find(kUses, row[0]);
@@ -59,15 +61,23 @@ const std::vector<FlagRule>& all_flags() {
         rule.harmless = row[4];
       }
     std::ranges::sort(rules, {}, &FlagRule::name);
-    return rules;
-  }();
-  return kRules;
+  }
+  DataTable rows;
+  std::vector<FlagRule> rules;
+};
+
+}  // namespace
+
+const std::vector<FlagRule>& all_flags(EngineKind engine) {
+  static const FlagTable kVllm("tools/ingest/servers/vllm_serve_flags.csv");
+  static const FlagTable kSglang("tools/ingest/servers/sglang_serve_flags.csv");
+  return engine == EngineKind::kVllm ? kVllm.rules : kSglang.rules;
 }
 
 namespace {
 
-const FlagRule* exact(std::string_view name) {
-  const std::vector<FlagRule>& rules = all_flags();
+const FlagRule* exact(std::string_view name, EngineKind engine) {
+  const std::vector<FlagRule>& rules = all_flags(engine);
   const auto at =
       std::lower_bound(rules.begin(), rules.end(), name,
                        [](const FlagRule& rule, std::string_view n) { return rule.name < n; });
@@ -75,9 +85,10 @@ const FlagRule* exact(std::string_view name) {
 }
 
 /// The flag that a short form stands for; null for none.
-const FlagRule* by_short_form(std::string_view form) {
-  const auto at = std::ranges::find(all_flags(), form, &FlagRule::short_form);
-  return at != all_flags().end() && !form.empty() ? &*at : nullptr;
+const FlagRule* by_short_form(std::string_view form, EngineKind engine) {
+  const std::vector<FlagRule>& rules = all_flags(engine);
+  const auto at = std::ranges::find(rules, form, &FlagRule::short_form);
+  return at != rules.end() && !form.empty() ? &*at : nullptr;
 }
 
 std::string_view without_dashes(std::string_view flag) {
@@ -98,37 +109,43 @@ std::optional<bool> truth(const std::string& written) {
   return std::nullopt;
 }
 
-/// Every name, and `no-NAME` of switches.
-const std::vector<std::string>& all_names() {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names;
-    for (const FlagRule& rule : all_flags()) {
-      names.emplace_back(rule.name);
-      if (rule.takes == kNothing) names.push_back("no-" + std::string(rule.name));
-    }
-    return names;
-  }();
-  return kNames;
+/// Every name, and vLLM's `no-NAME` of switches.
+std::vector<std::string> names_of(EngineKind engine) {
+  std::vector<std::string> names;
+  for (const FlagRule& rule : all_flags(engine)) {
+    names.emplace_back(rule.name);
+    if (rule.takes == kNothing && engine == EngineKind::kVllm)
+      names.push_back("no-" + std::string(rule.name));
+  }
+  return names;
 }
 
-std::string suggestion(std::string_view name) {
+const std::vector<std::string>& all_names(EngineKind engine) {
+  static const std::vector<std::string> kVllm = names_of(EngineKind::kVllm);
+  static const std::vector<std::string> kSglang = names_of(EngineKind::kSglang);
+  return engine == EngineKind::kVllm ? kVllm : kSglang;
+}
+
+std::string suggestion(std::string_view name, EngineKind engine) {
   const std::string written = with_hyphens(std::string(name));
-  if (by_short_form(written) != nullptr) return "did you mean -" + written + "?";
-  const std::string close = nearest(written, all_names());
+  if (by_short_form(written, engine) != nullptr) return "did you mean -" + written + "?";
+  const std::string close = nearest(written, all_names(engine));
   if (!close.empty()) return "did you mean --" + close + "?";
   return "leave it out if nothing that is simulated depends on it";
 }
 
 /// The rule of a flag, of its short form or of its unambiguous beginning; else null and an error.
 const FlagRule* find_begun(const std::string& written, const SourceLocation& where,
-                           const std::string& key_path, bool& negated, Diagnostics& diagnostics) {
-  if (const FlagRule* rule = find_flag(written, negated)) return rule;
+                           const std::string& key_path, bool& negated, Diagnostics& diagnostics,
+                           EngineKind engine) {
+  if (const FlagRule* rule = find_flag(written, negated, engine)) return rule;
   const std::string name = with_hyphens(std::string(without_dashes(written)));
   std::vector<std::string> meant;
-  if (written.starts_with("--")) meant = flags_beginning(name, all_names());
-  if (meant.size() == 1) return find_flag_key(meant.front(), negated);
+  if (written.starts_with("--")) meant = flags_beginning(name, all_names(engine));
+  if (meant.size() == 1) return find_flag_key(meant.front(), negated, engine);
   if (meant.empty())
-    diagnostics.error(where, key_path, "unknown flag " + printable(written), suggestion(name));
+    diagnostics.error(where, key_path, "unknown flag " + printable(written),
+                      suggestion(name, engine));
   else
     diagnostics.error(where, key_path,
                       "is the beginning of several flags (got " + in_quotes(written) + ")",
@@ -158,8 +175,12 @@ bool took_truth(const FlagRule& rule) { return rule.name == "enable-chunked-pref
 class WordReader {
  public:
   WordReader(const std::vector<ShellWord>& words, const std::string& key_path, ServeFlags& flags,
-             Diagnostics& diagnostics)
-      : words_(words), key_path_(key_path), flags_(flags), diagnostics_(diagnostics) {}
+             Diagnostics& diagnostics, EngineKind engine)
+      : words_(words),
+        key_path_(key_path),
+        flags_(flags),
+        diagnostics_(diagnostics),
+        engine_(engine) {}
 
   void run() {
     while (next_ < words_.size()) {
@@ -171,23 +192,25 @@ class WordReader {
         read_positional(word);
     }
     for (const auto& [name, whole] : dotted_)
-      flags_[name] = {.rule = exact(name), .value = {to_json(*whole), whole->where()}};
+      flags_[name] = {.rule = exact(name, engine_), .value = {to_json(*whole), whole->where()}};
   }
 
  private:
   /// The model. A variable before it may hold flags.
   void read_positional(const ShellWord& word) {
-    const bool is_first = model_ == nullptr;
-    if (is_first || (!model_->unknown.empty() && word.unknown.empty())) {
+    const bool is_first = model_ == nullptr && engine_ == EngineKind::kVllm;
+    if (is_first || (model_ != nullptr && !model_->unknown.empty() && word.unknown.empty())) {
       if (!is_first) report_unknown(*model_);
       model_ = &word;
-      flags_["model"] = {.rule = exact("model"), .off = false, .value = word};
+      flags_["model"] = {.rule = exact("model", engine_), .off = false, .value = word};
     } else if (!word.unknown.empty()) {
       report_unknown(word);
     } else {
-      diagnostics_.error(word.where, key_path_,
-                         "belongs to no flag (got " + in_quotes(word.text) + ")",
-                         "only the model stands without a flag; put values with blanks in quotes");
+      diagnostics_.error(
+          word.where, key_path_, "belongs to no flag (got " + in_quotes(word.text) + ")",
+          engine_ == EngineKind::kVllm
+              ? "only the model stands without a flag; put values with blanks in quotes"
+              : "the model stands behind --model-path");
     }
   }
 
@@ -206,7 +229,7 @@ class WordReader {
     const std::size_t dot = std::min(name.find('.'), name.size());
     bool negated = false;
     const FlagRule* rule =
-        find_begun(name.substr(0, dot), word.where, key_path_, negated, diagnostics_);
+        find_begun(name.substr(0, dot), word.where, key_path_, negated, diagnostics_, engine_);
     if (rule == nullptr) return skip_values(has_value);
     ServeFlag flag{.rule = rule, .off = negated, .value = word};
     flag.value.text = has_value ? written.substr(equals + 1) : "";
@@ -271,6 +294,7 @@ class WordReader {
   const std::string& key_path_;
   ServeFlags& flags_;
   Diagnostics& diagnostics_;
+  EngineKind engine_;
   std::size_t next_ = 0;
   const ShellWord* model_ = nullptr;          ///< The word that stands without a flag.
   std::map<std::string, Ptr> dotted_;         ///< The values that dotted flags make.
@@ -279,36 +303,36 @@ class WordReader {
 
 }  // namespace
 
-const FlagRule* find_flag_key(std::string_view key, bool& negated) {
+const FlagRule* find_flag_key(std::string_view key, bool& negated, EngineKind engine) {
   const std::string name = with_hyphens(std::string(key));
-  const FlagRule* rule = exact(name);
+  const FlagRule* rule = exact(name, engine);
   negated = false;
-  if (rule != nullptr || !name.starts_with("no-")) return rule;
-  rule = exact(std::string_view(name).substr(3));
+  if (rule != nullptr || !name.starts_with("no-") || engine != EngineKind::kVllm) return rule;
+  rule = exact(std::string_view(name).substr(3), engine);
   negated = rule != nullptr && rule->takes == kNothing;
   return negated ? rule : nullptr;
 }
 
-const FlagRule* find_flag(std::string_view written, bool& negated) {
+const FlagRule* find_flag(std::string_view written, bool& negated, EngineKind engine) {
   negated = false;
   if (!written.starts_with("--") && written.size() > 1)
-    if (const FlagRule* rule = by_short_form(written.substr(1))) return rule;
-  return find_flag_key(without_dashes(written), negated);
+    if (const FlagRule* rule = by_short_form(written.substr(1), engine)) return rule;
+  return find_flag_key(without_dashes(written), negated, engine);
 }
 
 void read_flag_words(const std::vector<ShellWord>& words, const std::string& key_path,
-                     ServeFlags& flags, Diagnostics& diagnostics) {
-  WordReader(words, key_path, flags, diagnostics).run();
+                     ServeFlags& flags, Diagnostics& diagnostics, EngineKind engine) {
+  WordReader(words, key_path, flags, diagnostics, engine).run();
 }
 
 void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlags& flags,
-                   Diagnostics& diagnostics) {
+                   Diagnostics& diagnostics, EngineKind engine) {
   for (const ConfigNode::Member& member : map.members()) {
     const ConfigNode& node = *member.value;
     ServeFlag flag;
     const std::string name =
         member.key == "model-tag" || member.key == "model_tag" ? "model" : member.key;
-    flag.rule = find_begun("--" + name, member.key_where, key_path, flag.off, diagnostics);
+    flag.rule = find_begun("--" + name, member.key_where, key_path, flag.off, diagnostics, engine);
     if (flag.rule == nullptr) continue;
     if (flag.rule->use == FlagUse::kConfigFile)
       diagnostics.error(member.key_where, key_path,
@@ -329,7 +353,7 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
 }
 
 void note_variables(const ShellVariables& variables, bool with_lmcache, const std::string& key_path,
-                    Diagnostics& diagnostics) {
+                    Diagnostics& diagnostics, EngineKind engine) {
   // Variables whose names begin so; the longest begin that fits a name counts. Names as in
   // vllm/envs.py@v0.33.0 and v0.9, Dynamo's runtime of August 2026, llm-d-benchmark.
   static const DataTable kRows = data_table("tools/ingest/servers/vllm_serve_variables.csv");
@@ -340,6 +364,14 @@ void note_variables(const ShellVariables& variables, bool with_lmcache, const st
     Fate fate = Fate::kNotModelled;
     std::string why = "no variable of this name is known here";
     std::size_t longest = 0;
+    if (engine == EngineKind::kSglang && !name.starts_with("SGLANG_")) {
+      fate = Fate::kNoEffect;
+      why = "SGLang does not read it";
+      longest = name.size();
+    } else if (engine == EngineKind::kSglang) {
+      why = "no variable of SGLang is";
+      longest = name.size();
+    }
     for (const std::vector<std::string>& row : kRows)
       for (const std::string_view begin : words_of(row.at(2)))
         if (begin.size() > longest && name.starts_with(begin)) {
@@ -367,11 +399,14 @@ std::string flag_text(const FlagRule& rule, const std::string& value) {
     case FlagUse::kCopied:
     case FlagUse::kCount:
     case FlagUse::kKvCacheDtype:
+    case FlagUse::kPolicy:
       return "--" + name + " " + value;
     case FlagUse::kSpeculation:  // All releases have the dotted form.
       return rule.key.empty() ? ""
                               : "--speculative-config" +
                                     std::string(rule.key.substr(rule.key.rfind('.'))) + " " + value;
+    case FlagUse::kChunk:
+      return "--" + name + " " + (value == "0" ? "-1" : value);
     case FlagUse::kAdapters:
       return rule.takes == FlagTakes::kValue ? "--" + name + " " + value : "";
     default:

@@ -1,4 +1,4 @@
-// Turns the flags of `vllm serve` into the keys of a pool.
+// Turns the flags of `vllm serve` and `sglang serve` into the keys of a pool.
 
 #include <algorithm>
 #include <array>
@@ -107,25 +107,37 @@ class Filler {
 
   void read(const SourceLocation& written_at) {
     const Ptr given = ConfigNode::make_map(start_.flags, start_.where);
-    read_flag_map(*given, key_path_, flags_, diagnostics_);
+    read_flag_map(*given, key_path_, flags_, diagnostics_, start_.engine);
     ServeFlags said;
-    read_flag_words(start_.words, key_path_, said, diagnostics_);
+    read_flag_words(start_.words, key_path_, said, diagnostics_, start_.engine);
     if (const auto config = said.find("config"); config != said.end())
       read_config_flag(config->second, written_at);
     for (auto& [name, flag] : said) flags_[name] = std::move(flag);
+    // SGLang's names of one flag.
+    if (auto path = flags_.extract("model-path")) {
+      path.key() = "model";
+      flags_.insert(std::move(path));
+    }
   }
 
   Ptr filled() {
+    if (is_sglang()) set("engine.kind", "sglang", start_.where);
     for (const auto& [name, flag] : flags_) {
       note_fate(name, flag);
       use(name, flag);
     }
-    use_tiers();
-    use_speculation();
+    if (!is_sglang()) {
+      use_tiers();
+      use_speculation();
+    }
     use_model();
-    use_adapters();
-    use_balancing();
-    use_environment();
+    if (is_sglang()) {
+      note_variables(start_.environment, false, key_path_, diagnostics_, start_.engine);
+    } else {
+      use_adapters();
+      use_balancing();
+      use_environment();
+    }
     use_image();
     if (start_.replicas != nullptr) set("replicas", start_.replicas);
     use_accelerator();
@@ -135,6 +147,8 @@ class Filler {
   }
 
  private:
+  bool is_sglang() const { return start_.engine == sim::EngineKind::kSglang; }
+
   const ServeFlag* find(const std::string& name) const {
     const auto at = flags_.find(name);
     return at == flags_.end() ? nullptr : &at->second;
@@ -155,12 +169,13 @@ class Filler {
 
   void set(std::string_view key, const Ptr& value) {
     if (is_explicit(key)) return;
-    const std::size_t dot = std::min(key.find('.'), key.size());
-    const std::string name(key.substr(std::min(dot + 1, key.size())));
-    Members& members = dot == key.size()            ? top_
-                       : key.starts_with("engine.") ? engine_
-                                                    : api_server_;
-    members.push_back({dot == key.size() ? std::string(key) : name, value->where(), value});
+    const std::size_t dot = key.rfind('.');
+    const std::string name(key.substr(dot == key.npos ? 0 : dot + 1));
+    Members& members = dot == key.npos                     ? top_
+                       : key.starts_with("engine.sglang.") ? sglang_
+                       : key.starts_with("engine.")        ? engine_
+                                                           : api_server_;
+    members.push_back({name, value->where(), value});
   }
 
   void set(std::string_view key, const std::string& text, const SourceLocation& where) {
@@ -190,7 +205,7 @@ class Filler {
   void note_fate(const std::string& name, const ServeFlag& flag) {
     const FlagRule& rule = *flag.rule;
     KeyUse use{.where = flag.value.where,
-               .format = kServeFormat,
+               .format = is_sglang() ? kLaunchFormat : kServeFormat,
                .path = key_path_ + "." + name,
                .fate = rule.fate,
                .why = rule.fate == Fate::kUsed ? "" : std::string(rule.why)};
@@ -231,6 +246,17 @@ class Filler {
       case FlagUse::kQuantization:
         if (!is_explicit("model") && is_known(name, flag)) use_quantization(flag);
         break;
+      case FlagUse::kExpertRanks:
+        if (is_known(name, flag)) use_expert_ranks(name, flag);
+        break;
+      case FlagUse::kChunk:
+        if (is_known(name, flag))
+          set(rule.key, flag.value.text == "-1" ? "0" : plain_count(flag.value.text),
+              flag.value.where);
+        break;
+      case FlagUse::kPolicy:
+        if (is_known(name, flag)) use_policy(name, flag);
+        break;
       case FlagUse::kWarned:
       case FlagUse::kRefused:
         use_left_out(name, flag);
@@ -254,6 +280,26 @@ class Filler {
                              " takes the longest context that fits into memory; here the model's "
                              "own is taken",
                          "write engine.max_model_len as the server's log reports it");
+  }
+
+  void use_expert_ranks(const std::string& name, const ServeFlag& flag) {
+    const ServeFlag* tensor = find("tp-size");
+    if (tensor == nullptr) tensor = find("tensor-parallel-size");
+    const std::int64_t ranks = whole(&flag).value_or(0), gpus = whole(tensor).value_or(1);
+    if (ranks == 1) return;
+    if (ranks == gpus) return set(flag.rule->key, "true", flag.value.where);
+    error(flag,
+          "--" + name +
+              " is neither 1 nor as wide as tensor parallelism, which is not simulated (got " +
+              in_quotes(flag.value.text) + ")",
+          "write expert_parallel into the pool, whichever is closer");
+  }
+
+  void use_policy(const std::string& name, const ServeFlag& flag) {
+    const std::string& text = flag.value.text;
+    if (text == "fcfs" || text == "lpm") return set(flag.rule->key, text, flag.value.where);
+    error(flag, "--" + name + " is not simulated in this order (got " + in_quotes(text) + ")",
+          "fcfs and lpm are; write engine.sglang.schedule_policy into the pool");
   }
 
   void use_kv_cache_dtype(const ServeFlag& flag) {
@@ -492,12 +538,16 @@ class Filler {
 
   Ptr result() const {
     Members members = top_;
+    Members engine = engine_;
+    if (!sglang_.empty())
+      engine.push_back({"sglang", sglang_.front().key_where,
+                        ConfigNode::make_map(sglang_, sglang_.front().key_where)});
     const auto add = [&](const char* key, const Members& below) {
       if (!below.empty())
         members.push_back(
             {key, below.front().key_where, ConfigNode::make_map(below, below.front().key_where)});
     };
-    add("engine", engine_);
+    add("engine", engine);
     add("api_server", api_server_);
     return merge_configs(ConfigNode::make_map(std::move(members), pool_->where()), pool_);
   }
@@ -509,6 +559,7 @@ class Filler {
   ServeFlags flags_;
   Members top_;
   Members engine_;
+  Members sglang_;
   Members api_server_;
 };
 

@@ -45,22 +45,30 @@ std::size_t length_of(const ServerProgram& program, const std::vector<ShellWord>
   return i - begin;
 }
 
-/// Index of the first word after the ones that start vLLM; 0 when there are none.
-std::size_t after_serve(const std::vector<ShellWord>& words) {
-  if (!words.empty() && words.front().text == "echo") return 0;
+/// Where the flags of a server begin, and whose they are.
+struct ServeWords {
+  std::size_t first = 0;  ///< 0 when nothing is started.
+  sim::EngineKind engine = sim::EngineKind::kVllm;
+};
+
+/// The first word after the ones that start a simulated engine.
+ServeWords after_serve(const std::vector<ShellWord>& words) {
+  if (!words.empty() && words.front().text == "echo") return {};
   for (std::size_t i = 0; i < words.size(); ++i)
     for (const ServerProgram& program : server_programs())
-      if (const std::size_t n = length_of(program, words, i);
-          n > 0 && program.engine == kVllmEngine)
-        return i + n;
-  return 0;
+      if (const std::size_t n = length_of(program, words, i))
+        if (const auto engine = simulated_engine(program.engine))
+          return {.first = i + n, .engine = *engine};
+  return {};
 }
 
-ServerStart start_of(const std::vector<ShellWord>& words, std::size_t first,
+ServerStart start_of(const std::vector<ShellWord>& words, const ServeWords& serve,
                      const ShellVariables& variables) {
-  const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
-  ServerStart start{
-      .where = words.front().where, .words = {begin, words.end()}, .environment = variables};
+  const auto begin = words.begin() + static_cast<std::ptrdiff_t>(serve.first);
+  ServerStart start{.where = words.front().where,
+                    .words = {begin, words.end()},
+                    .environment = variables,
+                    .engine = serve.engine};
   for (auto word = words.begin(); word != begin; ++word)  // NAME=VALUE before the command.
     if (const std::size_t n = assigned_name(word->text); n > 0)
       start.environment[word->text.substr(0, n)] = {
@@ -92,6 +100,12 @@ bool is_model_and_flags(const std::vector<ShellWord>& words) {
 
 std::string not_simulated(std::string_view engine) {
   return "starts " + std::string(engine) + ", which is not simulated";
+}
+
+std::optional<sim::EngineKind> simulated_engine(std::string_view name) {
+  if (name == kVllmEngine) return sim::EngineKind::kVllm;
+  if (name == "SGLang") return sim::EngineKind::kSglang;
+  return std::nullopt;
 }
 
 std::string_view engine_in(const std::string& text, const std::string& image) {
@@ -136,7 +150,7 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
                                          const SourceLocation& where, const ShellVariables& known,
                                          const std::string& key_path, Diagnostics& diagnostics) {
   const std::string_view engine = engine_in(text);
-  if (!engine.empty() && engine != kVllmEngine)
+  if (!engine.empty() && !simulated_engine(engine))
     return unread_start(not_simulated(engine), text, where);
   ShellVariables variables = known;
   Diagnostics found;
@@ -152,12 +166,12 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
       commands.insert(commands.begin() + static_cast<std::ptrdiff_t>(i) + 1, inner.begin(),
                       inner.end());
     }
-  if (join_flags(commands, "-")) return start_of(commands[0], 0, variables);
+  if (join_flags(commands, "-")) return start_of(commands[0], {}, variables);
   std::vector<ServerStart> starts;
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    const std::size_t first = after_serve(commands[i]);
-    if (first == 0) continue;
-    starts.push_back(start_of(commands[i], first, variables));
+    const ServeWords serve = after_serve(commands[i]);
+    if (serve.first == 0) continue;
+    starts.push_back(start_of(commands[i], serve, variables));
     const ShellCommand* next = i + 1 < commands.size() ? &commands[i + 1] : nullptr;
     if (next != nullptr && next->front().text.starts_with("--"))
       diagnostics.error(
@@ -166,7 +180,7 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
           "end the line before with a backslash, and nothing after it");
   }
   if (starts.empty() && commands.size() == 1 && is_model_and_flags(commands.front()))
-    return start_of(commands.front(), 0, variables);
+    return start_of(commands.front(), {}, variables);
   if (starts.empty())
     diagnostics.error(where, key_path, "starts no vLLM server",
                       "write vllm serve MODEL --flags, or the path of a file that does");
@@ -196,7 +210,7 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
     words.push_back(kubernetes_word(*item, known));
     line += item->text() + ' ';
   }
-  if (const std::string_view engine = engine_in(line); !engine.empty() && engine != kVllmEngine)
+  if (const std::string_view engine = engine_in(line); !engine.empty() && !simulated_engine(engine))
     return unread_start(not_simulated(engine), line, list.where());
   // [bash, -c, SCRIPT, NAME, ARGUMENT...]
   if (const std::size_t script = script_index(words); script > 0) {
@@ -206,10 +220,11 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
     if (start && words.size() > script + 2) set_arguments({arguments, words.end()}, *start);
     return start;
   }
-  if (const std::size_t first = after_serve(words); first > 0) return start_of(words, first, known);
+  if (const ServeWords serve = after_serve(words); serve.first > 0)
+    return start_of(words, serve, known);
   const bool is_subcommand = !words.empty() && words.front().text == "serve";
   if (is_subcommand || (!words.empty() && is_model_and_flags(words)))
-    return start_of(words, is_subcommand ? 1 : 0, known);
+    return start_of(words, {.first = is_subcommand ? 1U : 0U}, known);
   diagnostics.error(list.where(), key_path, "starts no vLLM server (" + got(list) + ")",
                     "write the words of vllm serve MODEL --flags, or the flags alone");
   return std::nullopt;

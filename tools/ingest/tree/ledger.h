@@ -13,6 +13,7 @@ namespace routesim::tools {
 
 /// Formats whose keys share a text: the flags of a command, and the JSON in one of them.
 inline constexpr std::string_view kServeFormat = "vllm serve";
+inline constexpr std::string_view kLaunchFormat = "sglang serve";
 inline constexpr std::string_view kTransferFormat = "kv-transfer-config";
 
 /// Notes the fate of every key below `root` that has a value of its own, by the format's table,

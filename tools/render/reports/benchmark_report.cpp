@@ -93,12 +93,20 @@ void write_host(JsonWriter& json, const sim::ClusterConfig& cluster) {
   json.end_array().end_object();
 }
 
+bool is_sglang_pool(const PoolConfig& p) { return p.engine.kind == sim::EngineKind::kSglang; }
+
+/// The releases whose rules apply.
+std::string_view releases_of(const PoolConfig& p) {
+  return is_sglang_pool(p) ? "0.5" : enum_name(p.engine.preset);
+}
+
 void write_platform(JsonWriter& json, const sim::ClusterConfig& cluster) {
   json.key("platform").begin_object().key("engine").begin_array();
   for (const PoolConfig& p : cluster.pools)
     for (std::int64_t i = 0; i < p.replicas; ++i) {
-      json.begin_object().member("name", "vllm, simulated");
-      json.member("version", enum_name(p.engine.preset)).end_object();
+      const std::string name(enum_name(p.engine.kind));
+      json.begin_object().member("name", name + ", simulated");
+      json.member("version", releases_of(p)).end_object();
     }
   json.end_array().end_object();
 }
@@ -117,19 +125,25 @@ void write_engine_component(JsonWriter& json, const PoolConfig& p) {
   json.begin_object().key("metadata").begin_object();
   json.member("schema_version", "0.0.1").member("label", p.name).end_object();
   json.key("standardized").begin_object();
-  json.member("kind", "inference_engine").member("tool", "vllm");
-  json.member("tool_version", "simulated " + std::string(enum_name(p.engine.preset)));
+  json.member("kind", "inference_engine").member("tool", enum_name(p.engine.kind));
+  json.member("tool_version", "simulated " + std::string(releases_of(p)));
   json.member("role", role_name(p.role)).member("replicas", p.replicas);
   json.key("model").begin_object().member("name", p.model).end_object();
   write_parallelism(json, p);
   json.end_object();
   json.key("native").begin_object().key("args").begin_object();
-  json.member("block-size", p.engine.block_size);
+  if (is_sglang_pool(p))
+    json.member("page-size", p.engine.sglang.value_or(sim::SglangConfig{}).page_size);
+  else
+    json.member("block-size", p.engine.block_size);
   if (p.engine.max_num_batched_tokens)
     json.member("max-num-batched-tokens", *p.engine.max_num_batched_tokens);
-  if (p.engine.max_num_seqs) json.member("max-num-seqs", *p.engine.max_num_seqs);
+  if (p.engine.max_num_seqs)
+    json.member(is_sglang_pool(p) ? "max-running-requests" : "max-num-seqs",
+                *p.engine.max_num_seqs);
   if (p.engine.gpu_memory_utilization)
-    json.member("gpu-memory-utilization", *p.engine.gpu_memory_utilization);
+    json.member(is_sglang_pool(p) ? "mem-fraction-static" : "gpu-memory-utilization",
+                *p.engine.gpu_memory_utilization);
   json.end_object().end_object().end_object();
 }
 

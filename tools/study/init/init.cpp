@@ -298,13 +298,17 @@ class Draft {
         start.unread.empty() ? write_pool(*file, start, taken) : write_assumed_pool(start, taken);
       if (!file->servers.front().unread.empty()) continue;
       const bool is_chart = fs::is_directory(file->path);
-      note("servers", *file, is_chart ? "kustomize folder" : "model, replicas and flags of vLLM");
+      const bool sglang = file->servers.front().engine == sim::EngineKind::kSglang;
+      note("servers", *file,
+           is_chart ? "kustomize folder"
+           : sglang ? "model, replicas and flags of SGLang"
+                    : "model, replicas and flags of vLLM");
     }
   }
 
   void write_pool(const UserFile& file, const ServerStart& start, std::vector<std::string>& taken) {
-    const std::string name = start.name.empty() ? "vllm" : start.name;
-    line(2, "- name: " + yaml(unique(name, taken)));
+    const std::string engine(enum_name(start.engine));
+    line(2, "- name: " + yaml(unique(start.name.empty() ? engine : start.name, taken)));
     // A role without its counterpart is a label, not a disaggregated fleet.
     if (has_prefill_ && !start.role.empty()) line(4, "role: " + start.role);
     line(4, "vllm_serve: " + yaml(path_of(file)));

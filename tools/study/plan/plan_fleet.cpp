@@ -71,8 +71,9 @@ class ServersOfPool {
     const bool is_amd = label.starts_with("amd");
     const Ptr container =
         map_of({{"name", word(pool_.name)},
-                {"image", word(image_of(pool_.engine.preset, is_amd))},
-                {"command", tree::list({word("vllm"), word("serve"), word(model())})},
+                {"image", word(is_sglang() ? std::string("lmsysorg/sglang:v0.5.9")
+                                           : image_of(pool_.engine.preset, is_amd))},
+                {"command", command()},
                 {"args", tree::list(args())},
                 {"env", environment()},
                 {"resources", map_of({{"limits", map_of({{is_amd ? "amd.com/gpu" : "nvidia.com/gpu",
@@ -112,6 +113,14 @@ class ServersOfPool {
   }
 
  private:
+  bool is_sglang() const { return pool_.engine.kind == sim::EngineKind::kSglang; }
+
+  Ptr command() const {
+    if (!is_sglang()) return tree::list({word("vllm"), word("serve"), word(model())});
+    return tree::list({word("python3"), word("-m"), word("sglang.launch_server"),
+                       word("--model-path"), word(model())});
+  }
+
   /// The model's name on Hugging Face where the catalogue knows it.
   std::string model() const {
     constexpr std::string_view kHub = "huggingface.co/";
@@ -137,9 +146,14 @@ class ServersOfPool {
     std::vector<Ptr> out;
     const auto add = [&](std::string flag) { out.push_back(word(std::move(flag))); };
     const bool is_pair = pool_.role != sim::PoolRole::kBoth;
-    for (const FlagRule& rule : all_flags()) {
+    std::set<std::string_view> said;
+    for (const FlagRule& rule : all_flags(pool_.engine.kind)) {
       const ConfigNode* const value = at_key(changed_.get(), rule.key);
       if (rule.key.empty() || value == nullptr || rule.key == "model") continue;
+      // SGLang has several names of one flag.
+      if (is_sglang() && !said.insert(rule.key).second) continue;
+      if (rule.use == FlagUse::kExpertRanks)
+        add("--" + std::string(rule.name) + "=" + std::to_string(pool_.tensor_parallel));
       std::string text = flag_text(rule, value->text());
       if (const std::size_t gap = text.find(' '); gap != text.npos) text[gap] = '=';
       if (!text.empty()) add(std::move(text));

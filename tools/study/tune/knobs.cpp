@@ -359,6 +359,13 @@ void add_engine_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
     const std::string path = in_pool(source, pool.config.name) + "engine.";
     knobs.push_back(path_knob("max_num_seqs" + of, {path + "max_num_seqs"}, texts_of(kSequences),
                               std::to_string(pool.rules.max_num_seqs)));
+    if (pool.rules.sglang) {
+      const std::string chunk = "sglang.chunked_prefill_size";
+      knobs.push_back(path_knob("chunked_prefill_size" + of, {path + chunk},
+                                texts_of(kBatchedTokens),
+                                std::to_string(pool.rules.sglang->chunk_tokens)));
+      continue;
+    }
     knobs.push_back(path_knob("max_num_batched_tokens" + of, {path + "max_num_batched_tokens"},
                               texts_of(kBatchedTokens),
                               std::to_string(pool.rules.max_num_batched_tokens)));
@@ -513,7 +520,8 @@ class KnobReader {
       for (std::size_t i = 0; i < source_.plan.pools.size(); ++i) {
         sim::EngineConfig& engine = scenario.cluster.pools[i].engine;
         engine.max_num_seqs = source_.plan.pools[i].rules.max_num_seqs;
-        engine.max_num_batched_tokens = source_.plan.pools[i].rules.max_num_batched_tokens;
+        if (engine.kind == sim::EngineKind::kVllm)
+          engine.max_num_batched_tokens = source_.plan.pools[i].rules.max_num_batched_tokens;
       }
       node = node_at(to_node(describe_values([&](Describer& d) { describe(d, scenario); })), steps);
     }

@@ -41,14 +41,24 @@ std::vector<Assignment> deployed(const TuneReport& report) {
 
 /// `--max-num-seqs 256` for `cluster.pools[vllm].engine.max_num_seqs=256`; a comment for a key that
 /// is no flag.
-std::string flag_of(const Assignment& a) {
+std::string flag_of(const Assignment& a, sim::EngineKind engine) {
   if (a.steps[3].key == "replicas") return "# " + value_text(a) + " replicas";
   std::string key;
   for (std::size_t i = 3; i < a.steps.size(); ++i) key += (i > 3 ? "." : "") + a.steps[i].key;
-  for (const FlagRule& rule : all_flags())
+  for (const FlagRule& rule : all_flags(engine))
     if (rule.key == key)
       if (std::string flag = flag_text(rule, value_text(a)); !flag.empty()) return flag;
   return "# no flag: " + a.path + "=" + value_text(a);
+}
+
+/// The engine of a pool: SGLang has a knob that others lack.
+sim::EngineKind engine_of(const TuneSpace& space, const std::string& pool) {
+  for (const Knob& knob : space.knobs)
+    for (const KnobValue& value : knob.values)
+      for (const Assignment& a : value.assignments)
+        if (a.steps.size() > 4 && a.steps[2].key == pool && a.steps[4].key == "sglang")
+          return sim::EngineKind::kSglang;
+  return sim::EngineKind::kVllm;
 }
 
 }  // namespace
@@ -77,7 +87,7 @@ std::string deployed_flags(const TuneReport& report) {
   std::map<std::string, Lines> pools;
   for (const Assignment& a : deployed(report)) {
     if (a.steps.size() < 4 || a.steps[0].key != "cluster" || a.steps[1].key != "pools") continue;
-    const std::string flag = flag_of(a);
+    const std::string flag = flag_of(a, engine_of(report.space, a.steps[2].key));
     Lines& lines = pools[a.steps[2].key];
     if (flag.front() == '#')
       lines.comments += flag + "\n";
