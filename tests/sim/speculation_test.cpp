@@ -22,7 +22,7 @@ EngineRules speculating(std::int64_t blocks, std::vector<double> acceptance, boo
 }
 
 /// The batches of every step.
-class Steps final : public StepListener {
+class DraftSteps final : public StepListener {
  public:
   void on_step(const Replica&, int, const models::BatchShape& shape, SimTime, SimTime) override {
     text += (text.empty() ? "" : ", ") + std::to_string(shape.prefill_tokens) + "p " +
@@ -42,7 +42,7 @@ struct Played {
 /// Requests at 0 ms with prompts of their own, steps of 10 ms.
 Played play(const EngineRules& rules, const std::vector<std::pair<int, int>>& requests) {
   Server server(rules, std::make_shared<FixedLatency>(10));
-  Steps steps;
+  DraftSteps steps;
   server.replica().report_steps_to(&steps);
   std::uint64_t content = 0;
   for (const auto& [prompt, output] : requests)
