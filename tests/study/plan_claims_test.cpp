@@ -295,8 +295,9 @@ void expect_true_miss(const Json& r, const Said& said) {
       ((*nearest)["verdict"] == "open" ? ", which the interval does not decide" : "") + ")."))
       << said.all;
   // What is named as a miss does miss, beyond what the interval allows.
-  if ((*nearest)["verdict"] == "misses" && !mean.is_null() && shortfall(*nearest) > 0)
+  if ((*nearest)["verdict"] == "misses" && !mean.is_null() && shortfall(*nearest) > 0) {
     EXPECT_GT(shortfall(*nearest), 1) << *nearest;
+  }
 }
 
 /// The share that each goal of the answer has to spare.
