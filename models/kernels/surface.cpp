@@ -61,7 +61,9 @@ ExpertShape expert_shape(const AcceleratorSpec& gpu, const ModelSpec& m, const P
       break;
     case WeightDtype::kMxfp4:
       s.dtype = "w4a16_mxfp4";
-      s.kernels = {older ? "marlin" : "triton", "trtllm", older ? "triton" : "marlin"};
+      // FlashInfer's on Blackwell, else Triton's (v0.12.0, quantization/mxfp4.py).
+      s.kernels = {gpu.fp4_tflops > 0 ? "trtllm" : "triton", "trtllm", "marlin", "triton"};
+      if (older) s.kernels.insert(s.kernels.begin(), "marlin");
       break;
     case WeightDtype::kNvfp4:
       s.dtype = "nvfp4";

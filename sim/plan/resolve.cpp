@@ -141,9 +141,10 @@ void set_groups(EngineRules& rules, const models::ModelSpec& model,
   rules.state_groups = layout.states;
 }
 
-bool marlin_experts(const EngineConfig& c) {
+/// Releases of 2025 take Marlin's kernels where the GPU does not multiply in four bits.
+bool marlin_experts(const EngineConfig& c, const models::AcceleratorSpec& gpu) {
   if (c.moe_backend != MoeBackend::kAuto) return c.moe_backend == MoeBackend::kMarlin;
-  return !from_2026(c.preset);
+  return !from_2026(c.preset) && gpu.fp4_tflops == 0;
 }
 
 models::Parallelism parallelism_of(const PoolConfig& c) {
@@ -409,12 +410,12 @@ models::KvCacheInput kv_input(const PoolConfig& c, const EngineRules& rules,
 }
 
 models::RooflineOptions step_options(const PoolConfig& c, const EngineRules& rules,
-                                     models::KvDtype dtype) {
+                                     models::KvDtype dtype, const models::AcceleratorSpec& gpu) {
   models::RooflineOptions o{.kv_dtype = dtype,
                             .cuda_graphs = !c.engine.enforce_eager,
                             .full_graphs = c.engine.preset != EnginePreset::k2025Q3,
                             .async_scheduling = rules.async_scheduling,
-                            .older_experts = marlin_experts(c.engine),
+                            .older_experts = marlin_experts(c.engine, gpu),
                             .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2};
   if (!rules.sglang) return o;
   o.older_experts = o.older_fp8_cache = false;
@@ -496,7 +497,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   set_kv_blocks(out.rules, c.engine, kv->num_gpu_blocks);
   out.kv_cache_tokens = reported_kv_tokens(out.rules, log);
   out.latency =
-      latency(c, *gpu, *model, parallelism, step_options(c, out.rules, dtype), drafts, path);
+      latency(c, *gpu, *model, parallelism, step_options(c, out.rules, dtype, *gpu), drafts, path);
   if (out.latency == nullptr) return std::nullopt;
   if (out.rules.max_loras > 0)
     out.latency = std::make_shared<models::LoraLatency>(

@@ -346,6 +346,22 @@ TEST(KernelLatency, StepsOfQwen3OnTheH100) {
   }
 }
 
+// Triton's table of this GPU is thin, and vLLM does not take its kernel there.
+TEST(KernelLatency, BlackwellTakesFlashInfersExperts) {
+  const auto experts = [](const char* gpu, bool older) {
+    RooflineOptions options;
+    options.older_experts = older;
+    for (const auto& o : kernels_of(gpu, "gpt-oss-120b", {.tp = 4}, options)->shares({}))
+      if (o.operation == "experts") return o.kernel;
+    return std::string();
+  };
+  EXPECT_EQ(experts("B200", false), "moe/w4a16_mxfp4/trtllm");
+  EXPECT_EQ(experts("B200", true), "moe/w4a16_mxfp4/marlin");
+  EXPECT_EQ(experts("H200", false), "moe/w4a16_mxfp4/triton");
+  EXPECT_EQ(experts("H200", true), "moe/w4a16_mxfp4/marlin");
+  EXPECT_EQ(experts("RTX-PRO-6000", false), "moe/w4a16_mxfp4/marlin");
+}
+
 TEST(KernelLatency, ALongerContextNeverTakesLess) {
   for (const char* gpu : {"H100-SXM", "B300", "L40S"})
     for (const char* model : {"Qwen3-32B", "gpt-oss-120b"}) {
