@@ -59,8 +59,10 @@ double KernelLatency::prompt_ns(const BatchShape& s) const {
   const double length = std::sqrt(as_real(s.prefill_pairs) / prompts);
   const DecodeLine read = models::decode_line(
       surface_.decode, std::max<std::int64_t>(1, s.prefill_requests), s.prefill_context);
+  // A state takes the new tokens one after another, whatever is cached before them.
   return std::max(surface_.context.at(prompts, length),
-                  as_real(read.first) / static_cast<double>(kTicksPerNanosecond));
+                  as_real(read.first) / static_cast<double>(kTicksPerNanosecond)) +
+         surface_.states.at(prompts, as_real(s.prefill_tokens) / prompts);
 }
 
 std::int64_t KernelLatency::padded_tokens(const BatchShape& s) const {

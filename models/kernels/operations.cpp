@@ -83,10 +83,19 @@ Closest closest(const KernelTable& t, Far far) {
   return best;
 }
 
-/// Nanoseconds of all cells at `value` of the only key, between the two entries around it.
-std::vector<double> blended(const KernelTable& t, std::int64_t value) {
-  const Sides in = sides(column(t, 0), value);
-  const auto low = t.find({in.low}), high = t.find({in.high});
+/// Nanoseconds of all cells at `value` of the first key, between the two entries around it that
+/// have the `other` keys.
+std::vector<double> blended(const KernelTable& t, std::int64_t value,
+                            const std::vector<std::int64_t>& other = {}) {
+  const auto entry = [&](std::int64_t first) {
+    std::vector<std::int64_t> keys = {first};
+    keys.insert(keys.end(), other.begin(), other.end());
+    return t.find(keys);
+  };
+  std::vector<std::int64_t> values = column(t, 0);
+  std::erase_if(values, [&](std::int64_t v) { return !entry(v); });
+  const Sides in = sides(values, value);
+  const auto low = entry(in.low), high = entry(in.high);
   std::vector<double> ns;
   for (std::size_t i = 0; i < t.x().size(); ++i)
     for (std::size_t j = 0; j < t.y().size(); ++j)
@@ -196,16 +205,35 @@ Sheet Operations::attention(const std::string& phase, const AttentionShape& s) {
 Sheet Operations::decode(const AttentionShape& shape) { return attention("decode", shape); }
 Sheet Operations::context(const AttentionShape& shape) { return attention("context", shape); }
 
-Sheet Operations::mla(std::string_view phase, std::int64_t heads, KvDtype kv,
-                      std::string_view format) {
+Sheet Operations::mla(std::string_view kind, std::string_view phase, std::int64_t heads,
+                      std::int64_t hidden, KvDtype kv, std::string_view format) {
   const auto with = [&](const char* cache) {
-    return "mla_" + std::string(phase) + cache + std::string(format);
+    return std::string(kind) + "_" + std::string(phase) + cache + std::string(format);
   };
   const bool narrow = kv == KvDtype::kFp8 && library_.has(with("/fp8/"));
   const std::string section = with(narrow ? "/fp8/" : "/bf16/");
   const KernelTable* t = table(section);
+  const std::vector<std::int64_t> other =
+      kind == "mla" ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{hidden};
   note(section, Origin::kTable);
-  return {.x = t->x(), .y = t->y(), .ns = blended(*t, heads)};
+  return {.x = t->x(), .y = t->y(), .ns = blended(*t, heads, other)};
+}
+
+// Each head has a state, and keys and queries go by groups of heads: time is that of the heads.
+Sheet Operations::delta_net(std::string_view phase, std::int64_t key_heads, std::int64_t heads) {
+  const std::string section = "gdn_" + std::string(phase);
+  const KernelTable* t = table(section);
+  const auto [best, least] = closest(*t, [&](std::size_t e) {
+    return 4 * std::abs(std::log(ratio(t->key(e, 1), heads))) +
+           std::abs(std::log(ratio(t->key(e, 0), key_heads)));
+  });
+  note(section, least > 0 ? Origin::kNearShape : Origin::kTable);
+  const double scale = ratio(heads, t->key(best, 1));
+  Sheet out{.x = t->x(), .y = t->y(), .ns = {}};
+  for (std::size_t i = 0; i < out.x.size(); ++i)
+    for (std::size_t j = 0; j < out.y.size(); ++j)
+      out.ns.push_back(t->cell(best, i, j) * scale * 1e3);
+  return out;
 }
 
 // A shape that was not measured is scaled from the closest one of the same kernel: at as many rows

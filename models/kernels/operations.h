@@ -71,8 +71,13 @@ class Operations {
   Sheet decode(const AttentionShape& shape);
   /// Causal attention of whole prompts, by prompts and their length.
   Sheet context(const AttentionShape& shape);
-  /// All of an MLA layer but its norms, its projections included, in the formats of tables.
-  Sheet mla(std::string_view phase, std::int64_t heads, KvDtype kv, std::string_view format);
+  /// All of an MLA layer but its norms, its projections included, in the formats of tables. `kind`
+  /// "mla", or with an indexer "dsa" of models `hidden` wide.
+  Sheet mla(std::string_view kind, std::string_view phase, std::int64_t heads, std::int64_t hidden,
+            KvDtype kv, std::string_view format);
+  /// Convolution and rule of a gated delta net on one GPU, without its projections: "decode" by
+  /// sequences, "context" by prompts and their length.
+  Sheet delta_net(std::string_view phase, std::int64_t key_heads, std::int64_t heads);
   /// The routed experts of a layer, by tokens.
   Curve experts(const ExpertShape& shape);
   /// A collective among `gpus` of `width` bf16 values a token, by tokens: "all_reduce/graph",

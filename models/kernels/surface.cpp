@@ -82,6 +82,18 @@ bool fuses_shared_expert(const ModelSpec& m, const Parallelism& p, const Rooflin
          m.shared_experts == 1 && p.ep == 1 && m.weights != WeightDtype::kInt4;
 }
 
+/// A gated delta net of the measured widths (Qwen3-Next, Qwen3.5), not Kimi's delta attention,
+/// whose every head has keys and gates of its own, nor Mamba.
+bool is_delta_net(const StateLayers& s) {
+  return s.key_dim == 128 && s.value_dim == 128 && s.conv == 4 && s.gates == 2 * s.heads;
+}
+
+bool has_column(const KernelTable& t, std::size_t column, std::int64_t value) {
+  for (std::size_t e = 0; e < t.entries(); ++e)
+    if (t.key(e, column) == value) return true;
+  return false;
+}
+
 /// Sums what the layers of a model take.
 class Builder {
  public:
@@ -94,6 +106,7 @@ class Builder {
       latent_attention();
     else
       grouped_attention();
+    delta_nets();
     mlps();
     experts();
     between_products();
@@ -138,8 +151,9 @@ class Builder {
     const std::int64_t kv_heads = std::max<std::int64_t>(1, m_.kv_heads / p_.tp);
     const WeightDtype weights = m_.bf16_attention ? WeightDtype::kBf16 : trunk_of(m_);
     const std::int64_t gates = m_.gated_attention ? heads : 0;
-    product("qkv", weights, (heads + gates + 2 * kv_heads) * m_.head_dim, m_.hidden, m_.layers);
-    product("attention output", weights, m_.hidden, heads * m_.head_dim, m_.layers);
+    product("qkv", weights, (heads + gates + 2 * kv_heads) * m_.head_dim, m_.hidden,
+            m_.attention_layers());
+    product("attention output", weights, m_.hidden, heads * m_.head_dim, m_.attention_layers());
     AttentionShape shape{.heads = heads,
                          .kv_heads = kv_heads,
                          .head_dim = m_.head_dim,
@@ -157,8 +171,11 @@ class Builder {
   void latent_attention() {
     const WeightDtype weights = m_.bf16_attention ? WeightDtype::kBf16 : trunk_of(m_);
     const std::string_view format = format_of(m_, weights);
-    attend(ops_.mla("decode", m_.heads / p_.tp, options_.kv_dtype, format),
-           ops_.mla("context", m_.heads / p_.tp, options_.kv_dtype, format), m_.layers);
+    const std::string_view kind = m_.sparse.layers > 0 ? "dsa" : "mla";
+    const auto sheet = [&](std::string_view phase) {
+      return ops_.mla(kind, phase, m_.heads / p_.tp, m_.hidden, options_.kv_dtype, format);
+    };
+    attend(sheet("decode"), sheet("context"), m_.layers);
   }
 
   void attend(const Sheet& decode, const Sheet& context, std::int64_t layers) {
@@ -178,6 +195,24 @@ class Builder {
       out_.context.ns[i] +=
           each * context.at(as_real(out_.context.x[i / width]), as_real(out_.context.y[i % width]));
     }
+  }
+
+  // One projection makes queries, keys, values and gates, a small one decay and step (vLLM v0.24,
+  // models/qwen3_next.py). The states of decodes are read and written beside attention's caches.
+  void delta_nets() {
+    const StateLayers& n = m_.state;
+    if (n.layers == 0) return;
+    const std::int64_t heads = n.heads / p_.tp, values = n.values() / p_.tp;
+    const std::int64_t key_heads = std::max<std::int64_t>(1, n.groups / p_.tp);
+    product("delta net in", trunk_of(m_), 2 * values + 2 * key_heads * n.key_dim, m_.hidden,
+            n.layers);
+    product("delta net gates", WeightDtype::kBf16, n.gates / p_.tp, m_.hidden, n.layers);
+    product("delta net out", trunk_of(m_), m_.hidden, values, n.layers);
+    out_.states = ops_.delta_net("context", key_heads, heads);
+    for (double& ns : out_.states.ns) ns *= as_real(n.layers);
+    const Sheet decode = ops_.delta_net("decode", key_heads, heads);
+    for (std::size_t i = 0; i < decode_.ns.size(); ++i)
+      decode_.ns[i] += as_real(n.layers) * decode.at(as_real(decode_.x[i / decode_.y.size()]), 1);
   }
 
   void mlps() {
@@ -270,7 +305,8 @@ class Builder {
     }
     for (const auto& [section, origin] : ops_.used())
       if (section.rfind("decode", 0) == 0 || section.rfind("context", 0) == 0 ||
-          section.rfind("mla_", 0) == 0)
+          section.rfind("mla_", 0) == 0 || section.rfind("dsa_", 0) == 0 ||
+          section.rfind("gdn_", 0) == 0)
         out_.attention = std::max(out_.attention, origin);
   }
 
@@ -297,8 +333,11 @@ std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Pa
                " data-parallel ranks has no measured kernels";
   if (p.pp > 1) return "pipeline stages have no measured kernels";
   if (m.chunked_windows) return "windows of fixed chunks have no measured kernels";
-  if (m.state.layers > 0) return "layers with a recurrent state have no measured kernels here";
-  if (m.sparse.layers > 0 || !m.compressed.empty())
+  if (m.state.layers > 0 && !(is_delta_net(m.state) && library->has("gdn_context")))
+    return "layers with a recurrent state have no measured kernels here";
+  const bool every_layer_selects = m.is_mla() && m.sparse.layers == m.layers &&
+                                   m.sparse.index_layers == m.layers && m.compressed.empty();
+  if ((m.sparse.layers > 0 || !m.compressed.empty()) && !every_layer_selects)
     return "sparse attention has no measured kernels here";
   if (m.attention_free_layers > 0 || m.mlp_free_layers > 0 || m.o_groups > 0 || m.expert_hidden > 0)
     return "the layers of " + m.name + " have no measured kernels here";
@@ -308,7 +347,11 @@ std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Pa
     const std::string section = "gemm/" + std::string(format_of(m, weights));
     if (missing(section)) return library->name() + " has no " + section;
   }
-  if (m.is_mla() && missing("mla_decode/bf16/" + std::string(format_of(m, attention))))
+  if (every_layer_selects) {
+    const auto t = library->table("dsa_decode/bf16/" + std::string(format_of(m, attention)));
+    if (!t || !has_column(*t, 1, m.hidden))
+      return library->name() + " has no layers with an indexer of " + m.name;
+  } else if (m.is_mla() && missing("mla_decode/bf16/" + std::string(format_of(m, attention))))
     return library->name() + " has no MLA layers in " + std::string(format_of(m, attention));
   if (!m.is_moe()) return {};
   const ExpertShape shape = expert_shape(gpu, m, p, false);

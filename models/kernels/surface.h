@@ -29,6 +29,7 @@ struct StepSurface {
   Curve sampled;    ///< Output projection and sampler, by sequences that get a token.
   TickGrid decode;  ///< Decode attention of all layers, by sequences and context.
   Sheet context;    ///< Attention of whole prompts, all layers, by prompts and length.
+  Sheet states;     ///< Layers with a state, by prompts and their new tokens; else empty.
   std::vector<OperationTime> operations;
   Origin attention = Origin::kTable;  ///< The least known kind of attention layer.
 };

@@ -346,6 +346,59 @@ TEST(KernelLatency, StepsOfQwen3OnTheH100) {
   }
 }
 
+// Qwen3.5-27B: 48 of 64 layers are gated delta nets of 16 key and 48 value heads.
+TEST(KernelLatency, DeltaNetsTakeNewTokensAndTheStatesOfDecodes) {
+  const auto m = kernels_of("H200", "Qwen3.5-27B", {.tp = 2});
+  ASSERT_TRUE(m);
+  const auto share = [&](const BatchShape& s, const std::string& name) {
+    for (const auto& o : m->shares(s))
+      if (o.operation == name) return o.ns * 1e-3;
+    return 0.0;
+  };
+  const KernelLibrary& h200 = *KernelLibrary::of("H200");
+  const auto net = [&](const char* section, double x, double y) {
+    const auto t = h200.table(section);
+    return 48 * t->us(*t->find({8, 24}), x, y);
+  };
+  // As many pairs, twice the new tokens: attention costs the same.
+  BatchShape prompt{.prefill_requests = 1,
+                    .prefill_tokens = 1024,
+                    .prefill_context = 8192,
+                    .prefill_pairs = 8'000'000};
+  const double few = share(prompt, "attention of prompts");
+  prompt.prefill_tokens = 2048;
+  EXPECT_NEAR(share(prompt, "attention of prompts") - few,
+              net("gdn_context", 1, 2048) - net("gdn_context", 1, 1024), 0.1);
+  const BatchShape decodes{.decode_requests = 64, .decode_context = 64};
+  EXPECT_GT(share(decodes, "attention of decodes"), net("gdn_decode", 64, 1));
+  EXPECT_LT(share(decodes, "attention of decodes"), 1.5 * net("gdn_decode", 64, 1));
+  EXPECT_GT(share(decodes, "delta net in"), 48 * 10.0) << "100 MB of weights a layer and GPU";
+  const Catalogue& c = kernel_catalogue();
+  const auto why = [&](const char* gpu, const char* model) {
+    return kernels::not_covered(*c.find_accelerator(gpu), *c.find_model(model), {});
+  };
+  EXPECT_NE(why("A100-80", "Qwen3.5-27B"), "") << "not measured there";
+}
+
+// The module of a layer, by hand: 16 heads a GPU of DeepSeek-V3.2, 61 layers.
+TEST(KernelLatency, LayersWithAnIndexerAreMeasuredWhole) {
+  const auto m = kernels_of("H200", "DeepSeek-V3.2", {.tp = 8}, {.kv_dtype = KvDtype::kFp8});
+  ASSERT_TRUE(m);
+  const auto t = KernelLibrary::of("H200")->table("dsa_decode/fp8/fp8_block");
+  ASSERT_TRUE(t);
+  const auto share = [&](std::int64_t context) {
+    for (const auto& o : m->shares({.decode_requests = 64, .decode_context = 64 * context}))
+      if (o.operation == "attention of decodes") return o.ns * 1e-3;
+    return 0.0;
+  };
+  const double measured = 61 * t->us(*t->find({16, 7168}), 64, 4096);
+  EXPECT_NEAR(share(4096) / measured, 1, 0.01);
+  // It reads 2,048 tokens of any context: eight times the context is far from eight times the time.
+  EXPECT_LT(share(32'768), 2 * share(4096));
+  EXPECT_TRUE(kernels_of("H200", "GLM-5", {.tp = 8}));
+  EXPECT_FALSE(kernels_of("H200", "GLM-5.2", {.tp = 8})) << "one indexer for four layers";
+}
+
 // Triton's table of this GPU is thin, and vLLM does not take its kernel there.
 TEST(KernelLatency, BlackwellTakesFlashInfersExperts) {
   const auto experts = [](const char* gpu, bool older) {

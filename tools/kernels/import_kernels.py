@@ -28,6 +28,7 @@ import sys
 STEP = 0.01  # of the logarithm of a time
 DONORS = {"gemm/fp8_block": "sglang", "mla": "trtllm"}
 QUANTISERS = "vllm"  # Finding a scale is the same kernel; SGLang's collection has two shapes of it.
+LEAST_MODULE_US = 75  # of a layer with an indexer, one token: TensorRT-LLM's in a graph on B200 and B300
 FAST_LAUNCHES = {"b200_sxm"}  # where vLLM's MLA modules were measured without the floor of launches
 
 
@@ -64,6 +65,7 @@ class Table:
         self.keys = keys
         self.cells = {}
         self.origins = collections.Counter()
+        self.extended = 0  # cells beyond what was measured, by lengthen()
 
     def add(self, key, x, y, latency_ms, origin):
         if latency_ms is None or not latency_ms > 0:
@@ -157,7 +159,7 @@ class Packer:
                         before_row = code
         self.sections.append((name, bytes(out)))
         origins = ", ".join(f"{n} rows of {origin}" for origin, n in sorted(table.origins.items()))
-        print(f"{name}: {len(table.cells)} entries of {len(xs)} x {len(ys)} cells, {origins}; {filled} cells filled; "
+        print(f"{name}: {len(table.cells)} entries of {len(xs)} x {len(ys)} cells, {origins}; {filled + table.extended} cells filled; "
               f"{len(out)} bytes", file=self.log)
 
     def write(self, path):
@@ -240,6 +242,84 @@ def mla(data, gpu, engine, packer):
             packer.add(key, table)
 
 
+def gated_delta_nets(data, gpu, engine, packer):
+    """The convolution and the rule of a layer, of prompts and of decodes; its projections are products."""
+    parts = {}
+    for folder in releases(data, gpu, "linear_attention", engine)[:1]:
+        for r in read_rows(folder, "gdn"):
+            if (r["head_k_dim"], r["head_v_dim"], r["d_conv"]) != (128, 128, 4):
+                continue
+            step = "convolution" if "conv1d" in r["kernel_source"] else "rule"
+            cell = (r["phase"], r["num_k_heads"], r["num_v_heads"], r["batch_size"], r["seq_len"])
+            parts.setdefault(cell, {}).setdefault(step, (r["latency"], f"{engine} {folder.name}"))
+    for phase, name in (("context", "gdn_context"), ("generation", "gdn_decode")):
+        table = Table(["k_heads", "v_heads"])
+        for (of, k, v, batch, length), kernels in sorted(parts.items()):
+            if of == phase and len(kernels) == 2:
+                table.add((k, v), batch, length, sum(ms for ms, _ in kernels.values()), kernels["rule"][1])
+        packer.add(name, table)
+
+
+def sparse_mla(data, gpu, engine, packer):
+    """Whole layers of latent attention with an indexer (DeepSeek-V3.2, GLM-5), all but their norms."""
+    if engine != "vllm":
+        return  # SGLang changes its kernel with the length of the prompt.
+    hidden = {"DeepseekV32ForCausalLM": 7168, "GlmMoeDsaForCausalLM": 6144}
+    # vLLM's decodes have a floor of launches: 158 us for one sequence on an H200, SGLang's 82 with the same kernels.
+    sources = {"context": (engine, "dsa_context_module"), "decode": ("sglang", "dsa_generation_module")}
+    for phase, (source, name) in sources.items():
+        tables = collections.defaultdict(lambda: Table(["heads", "hidden"]))
+        for folder in releases(data, gpu, "sparse_attention", source)[:1]:
+            rows = [r for r in read_rows(folder, name) if r["op_name"] == name and (phase == "decode" or not r["step"])]
+            batches = collections.defaultdict(set)  # A length with few sizes of a batch would be made up for the others.
+            for r in rows:
+                batches[r["step"]].add(r["batch_size"])
+            for r in sorted(rows, key=lambda r: "fa3" in r["kernel_source"]):
+                # Larger decodes are beyond SGLang's graphs: their times are those of launches, 1.5 ms.
+                if len(batches[r["step"]]) < 4 or phase == "decode" and r["batch_size"] > 256:
+                    continue
+                kv = "fp8" if "fp8" in r["kv_cache_dtype"] else "bf16"
+                y = r["isl"] if phase == "context" else r["step"]
+                tables[f"dsa_{phase}/{kv}/{r['gemm_type']}"].add(
+                    (r["num_heads"], hidden[r["architecture"]]), r["batch_size"], y, r["latency"],
+                    f"{source} {folder.name}")
+        for key, table in sorted(tables.items()):
+            for rows in table.cells.values():
+                if phase == "context":
+                    table.extended += without_launches(rows)
+                    continue
+                before = len(rows)
+                lengthen(rows)
+                table.extended += len(rows) - before
+            packer.add(key, table)
+
+
+def without_launches(rows):
+    """Makes times that are bound by launches those of the first longer prompt in proportion; how many.
+
+    The least of vLLM's, for one token, takes 1.5 ms on an H200 and on a B300; TensorRT-LLM's in a graph takes 0.07.
+    In an engine, launches of a prompt's layers run ahead of the GPU."""
+    floor = 1.3 * min(rows.values())
+    replaced = 0
+    for x in {x for x, _ in rows}:
+        first = min((y for (other, y), t in rows.items() if other == x and t > floor), default=None)
+        for y in sorted(y for (other, y) in rows if other == x and first is not None and y < first):
+            rows[(x, y)] = max(rows[(x, first)] * y / first, LEAST_MODULE_US)
+            replaced += 1
+    return replaced
+
+
+def lengthen(rows):
+    """Goes on to the largest batch of any length by the slope of the last two, for times that hold a fixed part."""
+    largest = max(x for x, _ in rows)
+    for y in {y for _, y in rows}:
+        column = sorted((x, t) for (x, other), t in rows.items() if other == y)
+        while len(column) >= 2 and column[-1][0] < largest:
+            (x0, t0), (x1, t1) = column[-2:]
+            column.append((2 * x1, t1 + max(0, t1 - t0) / (x1 - x0) * x1))
+            rows[(2 * x1, y)] = column[-1][1]
+
+
 def moe(data, gpu, engine, packer):
     tables = collections.defaultdict(lambda: Table(["hidden", "inter", "topk", "experts", "tp", "ep"]))
     uneven = ("power_law_1.2", "power_law_1.01", "balanced")  # as experts are drawn, else what there is
@@ -288,7 +368,7 @@ def main():
     if not (args.data / args.gpu).is_dir():
         parser.error(f"{args.data / args.gpu} is no folder")
     packer = Packer(args.log)
-    for family in (gemm, quantize, attention, mla, moe, collectives):
+    for family in (gemm, quantize, attention, mla, moe, collectives, gated_delta_nets, sparse_mla):
         family(args.data, args.gpu, args.engine, packer)
     if not packer.sections:
         parser.error(f"no rows of {args.engine} under {args.data / args.gpu}")
