@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/cli_fixture.h"
+#include "tools/results/trust_errors.h"
 
 namespace routesim::tools::testing {
 namespace {
@@ -225,8 +226,8 @@ TEST_F(Plan, TheCheapestFleetIsTheSmallestThatHolds) {
     // larger one.
     const bool unfitted = found["step_times"] == "kernels";
     const auto& band = found["step_time_band"];
-    EXPECT_GT(band["fraction"].get<double>(), unfitted ? 0.1 : 0.01);
-    EXPECT_LT(band["fraction"].get<double>(), unfitted ? 0.2 : 0.1);
+    const models::Trust trust = unfitted ? models::Trust::kKernels : models::Trust::kFitted;
+    EXPECT_NEAR(band["fraction"].get<double>(), step_time_band(trust), 1e-9);
     EXPECT_EQ(found["validation"][0]["quantity"], "output tokens/s");
     if (!band["longer"].is_null()) {
       EXPECT_GE(band["longer"]["price_per_hour"], price);
