@@ -128,7 +128,7 @@ TEST_F(Watch, AStoppedTuningKeepsItsRace) {
 
 TEST_F(Watch, AStoppedPlanPrintsWhatItHas) {
   const std::string left =
-      stopped(with(plan("4000s"), {"-o", "table", "-o", "json=" + path("plan.json")}),
+      stopped(with(plan("20000s"), {"-o", "table", "-o", "json=" + path("plan.json")}),
               "The cheapest fleet so far that meets the goals is");
   EXPECT_NE(left.find("This plan is partial: the search is in step "), std::string::npos);
   EXPECT_NE(slurp(path("stderr")).find("interrupted, the plan is partial"), std::string::npos);
