@@ -398,7 +398,7 @@ class Tables(unittest.TestCase):
         )
         self.assertEqual(len(sweep.stages()), 18)
         plans = routesim.plan("plan.yaml").plans()
-        self.assertEqual(list(plans["replicas.vllm"]), [3, 8])
+        self.assertEqual(list(plans["replicas.vllm"]), [3, 7])
         compared = routesim.compare(self.result, variant=["service", "prefix-aware"])
         changes = compared.changes()
         self.assertEqual(set(changes["stage"]), {"0", "1", "2", "all"})

@@ -386,6 +386,21 @@ class ReplicaUsage(TypedDict):
     max: float
 
 
+class Speculation(TypedDict):
+    """Its drafts. Absent without speculative decoding."""
+
+    #: 1 + num_accepted_tokens / num_drafts: tokens of a verification.
+    mean_acceptance_length: float
+    #: Verifications with drafts, one per sequence and step.
+    num_drafts: int
+    #: Tokens guessed.
+    num_draft_tokens: int
+    #: Tokens of these that were accepted.
+    num_accepted_tokens: int
+    #: The same by position.
+    num_accepted_tokens_per_pos: list[int]
+
+
 class Replica(TypedDict):
     """Every server, or data-parallel rank of one, in the whole run."""
 
@@ -419,6 +434,7 @@ class Replica(TypedDict):
     max_waiting: int
     #: Its KV tiers beside GPU memory.
     kv_tiers: NotRequired[KvTiers]
+    speculation: NotRequired[Speculation]
 
 
 Pool = TypedDict(
