@@ -134,7 +134,7 @@ std::optional<models::Drafter> plan_drafter(const PoolConfig& pool, const models
     complaints.warning(std::string(kKey) + ".model",
                        "has no effect: ngram finds its drafts in the text itself");
   if (complaints.errors() > 0) return std::nullopt;
-  // Both enumerations have vLLM's names, in one order.
+  static_assert(EnumNames<SpeculationMethod>::value == EnumNames<models::DraftMethod>::value);
   return models::make_drafter(static_cast<models::DraftMethod>(*c.method),
                               *c.num_speculative_tokens, model, drafter, parallelism);
 }

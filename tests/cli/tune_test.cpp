@@ -435,6 +435,23 @@ TEST_F(Tune, FlagsStandOnALineOfTheirOwn) {
   EXPECT_EQ(found["flags"], "# 4 replicas\n--max-num-seqs 64\n");
 }
 
+// A flag is the engine's own, whichever knobs there are.
+TEST_F(Tune, FlagsAreThoseOfThePoolsEngine) {
+  write("g.yaml",
+        "name: g\n"
+        "workload: {groups: {requests: 200, rate: 8, prefix_len: 512, suffix_len: 64}}\n"
+        "cluster:\n  pools:\n"
+        "  - {name: a, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2,\n"
+        "     engine: {kind: sglang, max_num_seqs: 1}}\n"
+        "routing: {balancer: k8s-service}\n");
+  const Json found =
+      tuned({write("tune.yaml",
+                   "scenario: g.yaml\nbudget: 30\nfresh_seeds: 5\nshift: []\nsubject_to: []\n"
+                   "knobs:\n- {set: 'cluster.pools[a].engine.max_num_seqs', values: [64]}\n")},
+            0);
+  EXPECT_EQ(found["flags"], "--max-running-requests 64\n");
+}
+
 TEST_F(Tune, TheAnswerDoesNotDependOnJobs) {
   const std::string file = weights("budget: 60\nfresh_seeds: 3\n");
   const Result one = run({"tune", file, "--jobs", "1", "-o", "json"});

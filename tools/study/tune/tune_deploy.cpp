@@ -51,16 +51,6 @@ std::string flag_of(const Assignment& a, sim::EngineKind engine) {
   return "# no flag: " + a.path + "=" + value_text(a);
 }
 
-/// The engine of a pool: SGLang has a knob that others lack.
-sim::EngineKind engine_of(const TuneSpace& space, const std::string& pool) {
-  for (const Knob& knob : space.knobs)
-    for (const KnobValue& value : knob.values)
-      for (const Assignment& a : value.assignments)
-        if (a.steps.size() > 4 && a.steps[2].key == pool && a.steps[4].key == "sglang")
-          return sim::EngineKind::kSglang;
-  return sim::EngineKind::kVllm;
-}
-
 }  // namespace
 
 bool deploys_best(const TuneReport& report) {
@@ -87,7 +77,11 @@ std::string deployed_flags(const TuneReport& report) {
   std::map<std::string, Lines> pools;
   for (const Assignment& a : deployed(report)) {
     if (a.steps.size() < 4 || a.steps[0].key != "cluster" || a.steps[1].key != "pools") continue;
-    const std::string flag = flag_of(a, engine_of(report.space, a.steps[2].key));
+    const PathStep& selector = a.steps[2];
+    const std::string pool = selector.index ? std::to_string(*selector.index) : selector.key;
+    const auto engine = report.space.engines.find(pool);
+    const bool known = engine != report.space.engines.end();
+    const std::string flag = flag_of(a, known ? engine->second : sim::EngineKind::kVllm);
     Lines& lines = pools[a.steps[2].key];
     if (flag.front() == '#')
       lines.comments += flag + "\n";

@@ -321,6 +321,11 @@ class TuneReader {
   }
 
   void make_knobs(const KnobSource& source) {
+    for (std::size_t i = 0; i < source.plan.pools.size(); ++i) {
+      const sim::PoolConfig& pool = source.plan.pools[i].config;
+      space_.engines.emplace(pool.name, pool.engine.kind);
+      space_.engines.emplace(std::to_string(i), pool.engine.kind);
+    }
     if (config_.knobs.empty()) {
       space_.knobs = derive_knobs(source);
       for (std::size_t k = 0; k < space_.knobs.size(); ++k) keep_possible_values(k);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +74,8 @@ struct TuneSpace {
   std::vector<MetricName> guards;   ///< May not get worse beyond chance, under any load.
   std::vector<MetricName> metrics;  ///< Of goals, conditions and guards, then the usual ones.
   std::vector<Knob> knobs;
+  /// Engines of the pools, by their names and by their places in the list.
+  std::map<std::string, sim::EngineKind> engines;
   std::vector<ShiftedLoad> shifts;
   std::optional<TunedPicker> picker;
   std::vector<std::string> inputs;  ///< Every file that was read.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -154,25 +155,19 @@ MeasuredTable experiment_table(const LoadedVariant& variant, Diagnostics& diagno
   return table;
 }
 
-/// The published experiments that curves and efficiencies were fitted to.
-constexpr std::array<std::string_view, 11> kFittedTo = {"a10g_qwen25_7b_c512",
-                                                        "a10g_qwen25_7b_rate_ladder",
-                                                        "kubeai_h100_8r_llama31_70b_fp8",
-                                                        "kubeai_l4_2r_llama31_8b_fp8",
-                                                        "llmd_h100_qwen3_32b_ladder",
-                                                        "llmd_h100_qwen3_32b_rate60_jan2026",
-                                                        "llmd_tiered_qwen3_32b_16xh100",
-                                                        "moreh_mi300x_dsr1_prefix_routing",
-                                                        "llmd_pd_multitier_gptoss120b_h200",
-                                                        "p2p_docqa_8xh200",
-                                                        "specdec_qwen3_32b_eagle3_2xh200"};
+/// The published experiments that had a part in efficiencies, acceptances and other numbers that
+/// are no curve's.
+constexpr std::array<std::string_view, 3> kFittedBeside = {
+    "llmd_pd_multitier_gptoss120b_h200", "p2p_docqa_8xh200", "specdec_qwen3_32b_eagle3_2xh200"};
 
 /// Whether no fit of ours saw these numbers, and no catalogue of the user's may have.
 bool is_unseen(const MeasuredTable& table, const LoadedVariant& variant) {
-  return variant.scenario.catalogue.empty() &&
-         std::ranges::none_of(table.rows, [](const MeasuredRow& row) {
-           return std::ranges::find(kFittedTo, row.experiment) != kFittedTo.end();
-         });
+  if (!variant.scenario.catalogue.empty()) return false;
+  std::set<std::string> seen(kFittedBeside.begin(), kFittedBeside.end());
+  for (const models::FittedCurve& curve : builtin_catalogue().curves())
+    seen.insert(curve.fitted_to.begin(), curve.fitted_to.end());
+  return std::ranges::none_of(
+      table.rows, [&](const MeasuredRow& row) { return seen.contains(row.experiment); });
 }
 
 /// The rules of the `unscored.csv` beside a measured CSV, when there is one.
