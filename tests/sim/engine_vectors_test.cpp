@@ -1,55 +1,11 @@
 // The scheduler by hand: small schedules a reader can redo with pencil and paper. The numbers in
 // the names refer to the list of engine test vectors in sim/README.md.
-#include "tests/sim/sim_fixture.h"
+#include "tests/sim/scheduler_bench.h"
 
 namespace routesim::sim::testing {
 namespace {
 
-/// A scheduler stepped by hand, without a clock.
-class Bench {
- public:
-  explicit Bench(const EngineRules& rules, bool reference = false)
-      : shelf_(rules.block_size), scheduler(rules, reference) {}
-
-  std::uint32_t send(const TestRequest& t) {
-    const EngineRequest r = shelf_.add(t);
-    scheduler.enqueue(r, SimTime::zero(), out);
-    return r.handle;
-  }
-  /// One synchronous step; returns what was scheduled.
-  models::BatchShape step() {
-    StepPlan plan;
-    scheduler.schedule(plan, nullptr, SimTime::zero(), out);
-    const models::BatchShape shape = plan.shape;
-    scheduler.verify();
-    scheduler.process(plan, SimTime::zero(), out);
-    scheduler.verify();
-    return shape;
-  }
-  std::int64_t cached_of(std::uint32_t handle) const {
-    for (const EngineOutput& o : out)
-      if (o.kind == EngineOutputKind::kFinished && o.handle == handle) return o.cached_tokens;
-    return -1;
-  }
-  std::int64_t preemptions_of(std::uint32_t handle) const {
-    for (const EngineOutput& o : out)
-      if (o.kind == EngineOutputKind::kFinished && o.handle == handle) return o.value;
-    return -1;
-  }
-  std::vector<std::uint32_t> finish_order() const {
-    std::vector<std::uint32_t> order;
-    for (const EngineOutput& o : out)
-      if (o.kind == EngineOutputKind::kFinished) order.push_back(o.handle);
-    return order;
-  }
-
- private:
-  RequestShelf shelf_;
-
- public:
-  BatchScheduler scheduler;
-  std::vector<EngineOutput> out;
-};
+using Bench = SchedulerBench;
 
 /// Every vector holds for the fast path and for the reference.
 class EngineVectors : public ::testing::TestWithParam<bool> {

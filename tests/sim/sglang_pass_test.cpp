@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "tests/sim/obvious_sglang.h"
+#include "tests/sim/scheduler_bench.h"
 
 namespace routesim::sim::testing {
 namespace {
@@ -27,43 +28,16 @@ EngineRules sglang_rules(std::int64_t tokens = 100'000) {
 }
 
 /// A scheduler stepped by hand, without overlap.
-class Steps {
+class Steps : public SchedulerBench {
  public:
-  explicit Steps(const EngineRules& rules, bool reference = false)
-      : shelf_(rules.block_size), scheduler(rules, reference) {}
+  using SchedulerBench::SchedulerBench;
 
-  std::uint32_t send(const TestRequest& t) {
-    const EngineRequest r = shelf_.add(t);
-    scheduler.enqueue(r, SimTime::zero(), out);
-    return r.handle;
-  }
-  models::BatchShape step() {
-    StepPlan plan;
-    scheduler.schedule(plan, nullptr, SimTime::zero(), out);
-    const models::BatchShape shape = plan.shape;
-    scheduler.verify();
-    scheduler.process(plan, SimTime::zero(), out);
-    scheduler.verify();
-    return shape;
-  }
   /// Prompt tokens of the next step; -1 where it decodes.
   std::int64_t prompt_tokens() {
     const models::BatchShape s = step();
     EXPECT_TRUE(s.prefill_tokens == 0 || s.decode_requests == 0) << "prompts and decodes never mix";
     return s.prefill_tokens > 0 ? s.prefill_tokens : -1;
   }
-  const EngineOutput* finished(std::uint32_t handle) const {
-    for (const EngineOutput& o : out)
-      if (o.kind == EngineOutputKind::kFinished && o.handle == handle) return &o;
-    return nullptr;
-  }
-
- private:
-  RequestShelf shelf_;
-
- public:
-  BatchScheduler scheduler;
-  std::vector<EngineOutput> out;
 };
 
 class SglangVectors : public ::testing::TestWithParam<bool> {
