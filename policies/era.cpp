@@ -14,14 +14,18 @@ constexpr std::array<void (*)(EraTraits&), kEraCount> kChanges = {
       t.precise.token_processor_in_indexer = true;
       t.precise.unlisted_tier_weight = 1.0;
       t.pd_threshold = true;
-      t.active_requests = ActiveRequestCounts::kOwn;
+      t.active_requests = ActiveRequestCounts::kOwnUntilHeaders;
       t.approx_hashing = ApproxHashing::kBytes;
       t.legacy_role_sets = true;
       t.integer_weights = true;
       t.saturated_without_room = true;
     },
-    [](EraTraits& t) { t.precise.tier_weights = 2; },  // v0.4.0
-    [](EraTraits& t) {                                 // v0.5.0
+    [](EraTraits& t) {  // v0.4.0
+      t.precise.tier_weights = 2;
+      t.active_requests = ActiveRequestCounts::kOwnPrimary;
+    },
+    [](EraTraits& t) {  // v0.5.0
+      t.active_requests = ActiveRequestCounts::kOwn;
       t.precise.index_by_engine_hash = false;
       t.precise.token_processor_in_indexer = false;
       t.precise.kv_event_feed = KvEventFeed::kDialsScored;

@@ -53,7 +53,13 @@ enum class ApproxHashing {
 
 /// The source of the counts of active-request-scorer.
 enum class ActiveRequestCounts {
-  kOwn,               ///< Its own counters with a time-out; maximum over every tracked endpoint.
+  /// Its own counters with a time-out; maximum over every tracked endpoint. A streamed answer stops
+  /// counting when its headers come (llm-d-router issue 317), until pull request 378 in v0.4.0.
+  kOwnUntilHeaders,
+  /// An answer counts until it is complete. Only the primary target is released; a prefill endpoint
+  /// counts until the time-out. So does the era before; pull request 569 in v0.5.0 releases both.
+  kOwnPrimary,
+  kOwn,               ///< Every target counts until the answer is complete.
   kOwnWithThreshold,  ///< The same, with idleThreshold and maxBusyScore.
   kInFlightProducer,  ///< inflight-load-producer; maximum over the candidates.
 };

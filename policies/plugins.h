@@ -28,6 +28,7 @@ namespace routesim::policies {
 /// The hooks of Plugin that every request runs through.
 enum class Hook : std::uint8_t {
   kRouted,
+  kResponseStarted,
   kFirstToken,
   kAnswered,
   kCompleted,
@@ -35,7 +36,7 @@ enum class Hook : std::uint8_t {
   kDecided,
   kArrived
 };
-inline constexpr std::size_t kHookCount = 7;
+inline constexpr std::size_t kHookCount = 8;
 
 /// Base of every plugin: its identity and its hooks.
 class Plugin {
@@ -47,6 +48,8 @@ class Plugin {
 
   /// PreRequest: the request is about to be forwarded as decided.
   virtual void on_routed(const RequestView&, const Decision&, const EndpointTable&, SimTime) {}
+  /// The headers of a streamed response have arrived, which is before its first token.
+  virtual void on_response_started(std::uint64_t /*request*/, SimTime) {}
   /// The first chunk of the response has arrived.
   virtual void on_first_token(std::uint64_t /*request*/, SimTime) {}
   /// The whole response is there, and has so many tokens. on_completed follows.
@@ -85,6 +88,8 @@ std::unique_ptr<Plugin> make_plugin(Args&&... args) {
   };
   using P = Plugin;
   set(Hook::kRouted, std::is_same_v<decltype(&T::on_routed), decltype(&P::on_routed)>);
+  set(Hook::kResponseStarted,
+      std::is_same_v<decltype(&T::on_response_started), decltype(&P::on_response_started)>);
   set(Hook::kFirstToken,
       std::is_same_v<decltype(&T::on_first_token), decltype(&P::on_first_token)>);
   set(Hook::kAnswered, std::is_same_v<decltype(&T::on_answered), decltype(&P::on_answered)>);

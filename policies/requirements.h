@@ -72,7 +72,7 @@ struct ApproxSettings {
 /// Which inputs a configuration reads, so that a caller computes no others.
 struct SignalNeeds {
   bool metrics = false;        ///< EndpointTable metrics.
-  bool in_flight = false;      ///< on_routed / on_first_token / on_completed.
+  bool in_flight = false;      ///< on_routed / on_response_started / on_first_token / on_completed.
   bool block_keys = false;     ///< RequestView::block_keys.
   bool kv_events = false;      ///< KV events, for the precise index.
   bool approx_hashes = false;  ///< RequestView::approx_hashes.

@@ -249,6 +249,12 @@ void Scheduler::on_routed(const RequestView& request, const Decision& decision,
     plugin->on_routed(seen, decision, endpoints, now);
 }
 
+void Scheduler::on_response_started(std::uint64_t request, SimTime now) {
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
+  for (Plugin* plugin : plugins_->with(Hook::kResponseStarted))
+    plugin->on_response_started(request, now);
+}
+
 void Scheduler::on_first_token(std::uint64_t request, SimTime now) {
   const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   for (Plugin* plugin : plugins_->with(Hook::kFirstToken)) plugin->on_first_token(request, now);

@@ -92,6 +92,8 @@ class Scheduler {
   /// PreRequest hooks: call right before forwarding a routed request.
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime now);
+  /// The headers of a streamed response: the server has read the request.
+  void on_response_started(std::uint64_t request, SimTime now);
   void on_first_token(std::uint64_t request, SimTime now);
   /// The whole answer is there; call before on_completed().
   void on_answered(std::uint64_t request, std::int64_t output_tokens, SimTime now);

@@ -334,6 +334,7 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
   } else {
     live.leg = Leg::kEngine;
     if (live.route.prefill) r.remote_tokens = r.prompt_tokens;
+    router_->on_request_read(live.request, live.route, now);
   }
   const std::optional<EndpointId>& source = live.route.pull_source;
   const bool computes = live.leg == Leg::kPrefill || !live.route.prefill;

@@ -40,10 +40,13 @@ constexpr PluginRow active_request_scorer() {
   PluginRow row = implemented<ActiveRequestScorer, ActiveRequestParameters>(
       "active-request-scorer", "Fewer requests in flight score higher.");
   row.create = [](const PluginSpec& spec, BuildContext& context) {
-    return context.traits().active_requests == ActiveRequestCounts::kInFlightProducer
-               ? create_plugin<ActiveRequestScorer, ActiveRequestParameters>(spec, context)
-               : create_plugin<OwnCountsActiveRequestScorer, ActiveRequestParameters>(spec,
-                                                                                      context);
+    const ActiveRequestCounts counts = context.traits().active_requests;
+    if (counts == ActiveRequestCounts::kInFlightProducer)
+      return create_plugin<ActiveRequestScorer, ActiveRequestParameters>(spec, context);
+    if (counts == ActiveRequestCounts::kOwnUntilHeaders &&
+        context.distribution() != Distribution::kHeimdall)
+      return create_plugin<UntilHeadersActiveRequestScorer, ActiveRequestParameters>(spec, context);
+    return create_plugin<OwnCountsActiveRequestScorer, ActiveRequestParameters>(spec, context);
   };
   return row;
 }

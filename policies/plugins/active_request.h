@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "base/scalar_parse.h"
 #include "policies/plugins/inflight_load.h"
@@ -73,14 +74,18 @@ class ActiveRequestScorer final : public Scorer {
 
 /// The scorer of older releases, with its own counters: +1 for the first target of every profile,
 /// -1 when the response completes or the time-out passes. The maximum is over every endpoint it
-/// tracks, candidates or not.
-class OwnCountsActiveRequestScorer final : public Scorer {
+/// tracks, candidates or not. Heimdall is closed and taken to release every target.
+class OwnCountsActiveRequestScorer : public Scorer {
  public:
   OwnCountsActiveRequestScorer(const ActiveRequestParameters& p, const PluginSpec& spec,
                                BuildContext& context)
       : idle_threshold_(0), max_busy_score_(1) {
     context.needs().in_flight = true;
-    if (context.traits().active_requests == ActiveRequestCounts::kOwnWithThreshold) {
+    const ActiveRequestCounts counts = context.traits().active_requests;
+    releases_all_ = context.distribution() == Distribution::kHeimdall ||
+                    (counts != ActiveRequestCounts::kOwnUntilHeaders &&
+                     counts != ActiveRequestCounts::kOwnPrimary);
+    if (counts == ActiveRequestCounts::kOwnWithThreshold) {
       idle_threshold_ = std::max<std::int64_t>(0, p.idle_threshold.value_or(0));
       max_busy_score_ = max_busy_score(p, spec, context);
     } else if (p.idle_threshold || p.max_busy_score) {
@@ -107,17 +112,12 @@ class OwnCountsActiveRequestScorer final : public Scorer {
       if (!result.has_target()) continue;
       Counter& counter = counts_[result.targets.front()];
       ++counter.requests;
-      targets.push_back({result.targets.front(), counter.generation});
+      const bool primary = EndpointId(result.targets.front()) == decision.primary;
+      targets.push_back({result.targets.front(), counter.generation, primary});
     }
     due_.push_back({now + timeout_, request.id});
   }
-  void on_completed(std::uint64_t request, SimTime) override {
-    const auto it = live_.find(request);
-    if (it == live_.end()) return;
-    for (const Target& t : it->second)
-      if (counts_[t.row].generation == t.generation) --counts_[t.row].requests;
-    live_.erase(it);
-  }
+  void on_completed(std::uint64_t request, SimTime) override { release(request, releases_all_); }
   void on_endpoint_removed(EndpointRow row, SimTime) override {
     if (row >= counts_.size()) return;
     counts_[row] = {.requests = 0, .generation = counts_[row].generation + 1};
@@ -128,14 +128,28 @@ class OwnCountsActiveRequestScorer final : public Scorer {
     if (now - last_sweep_ < timeout_) return;  // The sweeper runs once per time-out.
     last_sweep_ = now;
     for (; !due_.empty() && due_.front().at <= now; due_.pop_front())
-      on_completed(due_.front().request, now);
+      release(due_.front().request, true);
   }
   std::int64_t count(EndpointRow r) const { return r < counts_.size() ? counts_[r].requests : 0; }
   Duration timeout() const { return timeout_; }
 
+ protected:
+  /// Takes a request off all its targets' counters, or off the primary one's.
+  void release(std::uint64_t request, bool all) {
+    const auto it = live_.find(request);
+    if (it == live_.end()) return;
+    std::erase_if(it->second, [&](const Target& t) {
+      if (!all && !t.primary) return false;
+      if (counts_[t.row].generation == t.generation) --counts_[t.row].requests;
+      return true;
+    });
+    if (it->second.empty()) live_.erase(it);
+  }
+
  private:
   std::int64_t idle_threshold_;
   double max_busy_score_;
+  bool releases_all_ = true;
   Duration timeout_ = Duration::seconds(120);
   struct Counter {
     std::int64_t requests = 0;
@@ -144,6 +158,7 @@ class OwnCountsActiveRequestScorer final : public Scorer {
   struct Target {
     EndpointRow row;
     std::uint32_t generation;
+    bool primary;
   };
   std::vector<Counter> counts_;
   std::unordered_map<std::uint64_t, std::vector<Target>> live_;  // Never iterated.
@@ -153,6 +168,15 @@ class OwnCountsActiveRequestScorer final : public Scorer {
   };
   std::deque<Due> due_;
   SimTime last_sweep_;
+};
+
+/// The scorer of v0.3, whose PostResponse hook runs at the headers of the answer
+/// (gateway-api-inference-extension v1.0.0, handlers/server.go). vLLM sends those of a stream as
+/// soon as it has read the request, so a request counts for some ten milliseconds.
+class UntilHeadersActiveRequestScorer final : public OwnCountsActiveRequestScorer {
+ public:
+  using OwnCountsActiveRequestScorer::OwnCountsActiveRequestScorer;
+  void on_response_started(std::uint64_t request, SimTime) override { release(request, false); }
 };
 
 }  // namespace routesim::policies

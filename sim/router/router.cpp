@@ -390,6 +390,13 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   return route;
 }
 
+// The headers of an answer that is not streamed come with the answer.
+void Router::on_request_read(const workloads::Request& request, const Route& route, SimTime now) {
+  if (!streams_ || !counts_first_tokens_) return;
+  const Instance& in = instances_[route.instance];
+  if (in.scheduler != nullptr) in.scheduler->on_response_started(request.id.value(), now);
+}
+
 void Router::on_first_token(const workloads::Request& request, const Route& route, SimTime now) {
   if (omniscient_) omniscient_->on_first_token(request);
   if (perfect_predictor_) perfect_predictor_->on_computed(request.id.value());

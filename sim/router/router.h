@@ -80,6 +80,8 @@ class Router {
   /// How full the pool looks to the first process: it dispatches below 1, or the policy's ceiling.
   double saturation(SimTime now) const;
 
+  /// The server that answers has read the request: a stream's headers are on their way.
+  void on_request_read(const workloads::Request& request, const Route& route, SimTime now);
   void on_first_token(const workloads::Request& request, const Route& route, SimTime now);
   /// `answered`: the client has the whole answer.
   void on_completed(const workloads::Request& request, const Route& route, bool answered,

@@ -51,6 +51,48 @@ TEST(PluginRules, AMissingAttributePassesOrFailsAsAsked) {
   EXPECT_EQ(kept_by("LessThan", {4, 3}, true), Rows({0, 1}));
 }
 
+/// Scores of three endpoints behind active-request-scorer. A request goes to the first, whose
+/// answer the client gets, and its prefill to the second.
+std::vector<double> scores_after(Era era, Distribution distribution, bool headers, bool end,
+                                 std::int64_t seconds) {
+  PluginBench bench("active-request-scorer", nullptr, 3,
+                    {.era = era, .distribution = distribution, .registry = nullptr});
+  EXPECT_TRUE(bench.built()) << bench.errors();
+  RequestView request;
+  request.id = 1;
+  Decision decision;
+  decision.outcome = Outcome::kRouted;
+  decision.primary = EndpointId(0);
+  decision.profiles.resize(2);
+  for (EndpointRow row = 0; row < 2; ++row) {
+    decision.profiles[row].state = ProfileState::kOk;
+    decision.profiles[row].targets = {row};
+  }
+  bench.scheduler().on_routed(request, decision, bench.table(), SimTime::zero());
+  if (headers) bench.scheduler().on_response_started(1, SimTime::zero());
+  if (end) bench.scheduler().on_completed(1, SimTime::zero());
+  bench.scheduler().advance(SimTime::zero() + Duration::seconds(seconds));
+  return bench.scores();
+}
+
+TEST(PluginRules, AnActiveRequestCountsAsLongAsItsReleaseSays) {
+  using Scores = std::vector<double>;
+  constexpr auto kLlmD = Distribution::kLlmD;
+  for (const Era era : {Era::kV0_3_2, Era::kV0_4_0, Era::kV0_5_0, Era::kV0_6_0})
+    EXPECT_EQ(scores_after(era, kLlmD, false, false, 1), Scores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, false, 1), Scores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, true, 1), Scores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, false, true, 1), Scores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, true, 120), Scores({1, 1, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, false, 1), Scores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, true, 1), Scores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, true, 120), Scores({1, 1, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_5_0, kLlmD, true, false, 1), Scores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_5_0, kLlmD, true, true, 1), Scores({1, 1, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, Distribution::kHeimdall, true, false, 1), Scores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, Distribution::kHeimdall, true, true, 1), Scores({1, 1, 1}));
+}
+
 TEST(PluginRules, LabelExpressionsSelectAsInKubernetes) {
   const auto kept = [](const Json& expression) {
     PluginBench bench("label-selector-filter", {{"matchExpressions", Json::array({expression})}},

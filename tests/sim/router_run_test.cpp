@@ -15,13 +15,14 @@ std::vector<Sent> strangers(std::int64_t n) {
   return script;
 }
 
-policies::EndpointPickerConfig fewest_in_flight() {
-  return DocumentBuilder()
+policies::EndpointPickerConfig fewest_in_flight(const policies::LoadOptions& options = {}) {
+  return DocumentBuilder(options.era ? "inference.networking.x-k8s.io/v1alpha1"
+                                     : "llm-d.ai/v1alpha1")
       .plugin("single-profile-handler")
       .plugin("active-request-scorer")
       .plugin("max-score-picker")
       .profile("default", {{"active-request-scorer", 1}, {"max-score-picker"}})
-      .build();
+      .build(options);
 }
 
 std::vector<std::int32_t> endpoints(const RunResult& r) {
@@ -46,6 +47,39 @@ TEST(RouterReplicas, CountOnlyTheirOwnRequestsInFlight) {
   }
   EXPECT_GT(together, 3) << "the second router does not know of the first one's request";
   EXPECT_LT(together, 17);
+}
+
+/// v0.3 hears the end of a stream at its headers, which a server sends when it has read the
+/// request.
+TEST(RouterEras, AStreamCountsUntilItsServerHasReadTheRequest) {
+  RunPlan plan = hand_made_plan(strangers(8), 2);
+  const auto run = [&](policies::Era era, std::int64_t token_us, std::uint64_t seed) {
+    plan.endpoint_picker = fewest_in_flight({.era = era, .distribution = {}, .registry = nullptr});
+    plan.pools[0].api_server.prompt_token = Duration::microseconds(token_us);
+    return endpoints(run_by_hand(plan, seed));
+  };
+  int together = 0, together_soon = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<std::int32_t> complete = run(policies::Era::kV0_5_0, 0, seed);
+    for (std::size_t i = 0; i < 8; i += 2) EXPECT_NE(complete[i], complete[i + 1]);
+    const std::vector<std::int32_t> headers = run(policies::Era::kV0_3_2, 0, seed);
+    together += headers[0] == headers[1] ? 1 : 0;
+    // 64 tokens take 15 ms, and requests come every 10 ms: each sees the one before it only.
+    const std::vector<std::int32_t> reading = run(policies::Era::kV0_3_2, 234, seed);
+    for (std::size_t i = 0; i < 7; ++i) EXPECT_NE(reading[i], reading[i + 1]) << "seed " << seed;
+    const std::vector<std::int32_t> late = run(policies::Era::kV0_3_2, 150, seed);
+    together_soon += late[0] == late[1] ? 1 : 0;
+  }
+  EXPECT_GT(together, 3) << "nothing counts";
+  EXPECT_LT(together, 17);
+  EXPECT_GT(together_soon, 3) << "9.6 ms are over when the next one comes";
+  EXPECT_LT(together_soon, 17);
+  // Headers of an answer in one piece come with it.
+  plan.scenario.workload.load.emplace<workloads::inference_perf::Workload>().config.emplace();
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const std::vector<std::int32_t> whole = run(policies::Era::kV0_3_2, 0, seed);
+    for (std::size_t i = 0; i < 8; i += 2) EXPECT_NE(whole[i], whole[i + 1]) << "seed " << seed;
+  }
 }
 
 /// The production stack's kvaware looks up `prompt`, which a chat does not have.

@@ -64,12 +64,17 @@ TEST(ShellWords, KnownVariables) {
   EXPECT_EQ(split("a ${X:-7} ${X-8} ${X-}|"), "a|7|8");
   EXPECT_EQ(split("a ${X:-7}", with("X", "1")), "a|1");
   EXPECT_EQ(split("a $EMPTY b \"$EMPTY\"", with("EMPTY", "")), "a|b|");
+  EXPECT_EQ(split("a ${X:+--flag} ${X+--flag} b"), "a|b");
+  EXPECT_EQ(split("a ${X:+--flag=$X} ${X+y z}", with("X", "1")), "a|--flag=1|y|z");
+  EXPECT_EQ(split("a ${X:+b} ${X+c}", with("X", "")), "a|c");
 }
 
 TEST(ShellWords, UnknownVariablesStayAsWritten) {
   EXPECT_EQ(split("a $X --y=${Z} \"$(date +%s)\" $@ $1 '$X'"),
             "a|?$X|?--y=${Z}|?$(date +%s)|?$@|?$1|$X");
-  EXPECT_EQ(split("a ${X:=1} ${X:+--flag} ${X:-$Y}"), "a|?${X:=1}|?${X:+--flag}|?${X:-$Y}");
+  EXPECT_EQ(split("a ${X:=1} ${X:-$Y}"), "a|?${X:=1}|?${X:-$Y}");
+  EXPECT_EQ(split("a ${X:+--flag=$Y}", with("X", "1")), "a|?${X:+--flag=$Y}");
+  EXPECT_EQ(split("Y=$X\nrun ${Y:+--flag}"), "run|?${Y:+--flag}") << "set, but to what?";
   EXPECT_EQ(split("A=1 && B=2; x || B=3; run $A $B"), "x ; run|1|?$B") << "whether x fails";
   EXPECT_EQ(split("Y=$X\nrun $Y"), "run|?$X");
   EXPECT_EQ(split("cost $ 5$"), "cost|$|5$");

@@ -47,14 +47,42 @@ Expansion look_up(std::string_view name, std::string_view written,
   return {.value = found->second.text, .unknown = found->second.unknown};
 }
 
-/// `${NAME}`, `${NAME-default}` and `${NAME:-default}`. A variable without a value is not set.
+Expansion take_expansion(std::string_view text, std::size_t& pos, const ShellVariables& variables);
+
+/// The text behind `${NAME:+`, with variables of its own.
+Expansion expand_text(std::string_view text, std::string_view written,
+                      const ShellVariables& variables) {
+  std::string value;
+  for (std::size_t pos = 0; pos < text.size();) {
+    if (text[pos] != '$') {
+      value += text[pos++];
+      continue;
+    }
+    const Expansion part = take_expansion(text, pos, variables);
+    if (!part.unknown.empty() || value.size() + part.value.size() > kMostExpanded)
+      return unknown(written);
+    value += part.value;
+  }
+  return {.value = std::move(value)};
+}
+
+/// `${NAME}`, `${NAME-default}`, `${NAME+other}`, and both with a colon, which takes an empty value
+/// for none. A variable that nobody sets is empty, as in the shell.
 Expansion expand_braces(std::string_view written, const ShellVariables& variables) {
   const std::string_view inside = written.substr(2, written.size() - 3);
   const std::size_t n = name_length(inside);
   const std::string_view name = inside.substr(0, n);
   std::string_view rest = inside.substr(n);
   if (n > 0 && rest.empty()) return look_up(name, written, variables);
-  if (rest.starts_with(":")) rest.remove_prefix(1);
+  const bool colon = rest.starts_with(":");
+  if (colon) rest.remove_prefix(1);
+  if (n > 0 && rest.starts_with("+")) {
+    const auto found = variables.find(std::string(name));
+    if (found == variables.end()) return {};
+    if (!found->second.unknown.empty()) return unknown(written);
+    if (colon && found->second.text.empty()) return {};
+    return expand_text(rest.substr(1), written, variables);
+  }
   if (n == 0 || !rest.starts_with("-") || rest.find('$') != std::string_view::npos)
     return unknown(written);
   if (variables.contains(std::string(name))) return look_up(name, written, variables);

@@ -36,9 +36,9 @@ using ShellVariables = std::map<std::string, ShellWord>;
 
 /// Splits `text` into its commands, in order, without empty ones. Reads quotes, backslashes,
 /// comments, redirections (left out), `NAME=VALUE` and `export` (which set `variables` for later
-/// commands), `$NAME`, `${NAME:-default}`, `$((2 * NAME))` and Kubernetes' `$(NAME)`. The commands
-/// of `if`, `for` and `while` are commands like others, and what they assign is not known. `case`,
-/// functions, lists and back quotes are errors, named with `key_path`.
+/// commands), `$NAME`, `${NAME:-default}`, `${NAME:+other}`, `$((2 * NAME))` and Kubernetes'
+/// `$(NAME)`. The commands of `if`, `for` and `while` are commands like others, and what they
+/// assign is not known. `case`, functions, lists and back quotes are errors, named with `key_path`.
 std::vector<ShellCommand> split_shell(const std::string& text, const ShellPlaces& places,
                                       ShellVariables& variables, const std::string& key_path,
                                       Diagnostics& diagnostics);
