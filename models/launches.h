@@ -40,9 +40,10 @@ class LaunchCost {
   bool is_one_graph(const BatchShape& shape) const;
 
   GraphRules rules_;
-  double chunk_ns_ = 0;  ///< Of a step with more than one token of a prompt in it.
-  double gaps_ns_ = 0;   ///< Between the graphs of a step.
-  double eager_ns_ = 0;  ///< Without graphs: least time to launch all kernels.
+  double chunk_ns_ = 0;   ///< Of a step with more than one token of a prompt in it.
+  double gaps_ns_ = 0;    ///< Between the graphs of a step.
+  double eager_ns_ = 0;   ///< Without graphs: least time to launch all kernels.
+  double prompt_ns_ = 0;  ///< SGLang: least time to launch a prompt.
 };
 
 }  // namespace routesim::models

@@ -274,6 +274,32 @@ TEST(KernelLatency, SharedPrefixesCostByTheirReaders) {
   EXPECT_LT(all, pairs);
 }
 
+// 61 layers at 1.35 ms: 82.6 ms were measured for one token (sgl-project/sglang#12160).
+TEST(KernelLatency, SglangCannotLaunchPromptsOfDeepSeekFaster) {
+  RooflineOptions options;
+  options.async_scheduling = true;
+  options.engine = ServingEngine::kSglang;
+  options.largest_graph = 256;
+  const auto m = kernels_of("H200", "DeepSeek-R1", {.tp = 8}, options);
+  ASSERT_TRUE(m);
+  const auto ns_of = [](std::int64_t ticks) {
+    return static_cast<double>(ticks) / static_cast<double>(kTicksPerNanosecond);
+  };
+  const auto prompt_ms = [&](const KernelLatency& k, std::int64_t n) {
+    return ns_of(k.step_ticks({.prefill_requests = 1,
+                               .prefill_tokens = n,
+                               .prefill_context = n,
+                               .prefill_pairs = n * n})) *
+           1e-6;
+  };
+  for (const std::int64_t tokens : {1, 100}) EXPECT_NEAR(prompt_ms(*m, tokens), 61 * 1.35, 1e-3);
+  EXPECT_GT(prompt_ms(*m, 4096), 2 * prompt_ms(*m, 100)) << "longer ones are the GPU's";
+  EXPECT_LT(ns_of(m->step_ticks({.decode_requests = 1, .decode_context = 4096})), 12e6);
+  const auto vllm = kernels_of("H200", "DeepSeek-R1", {.tp = 8});
+  ASSERT_TRUE(vllm);
+  EXPECT_LT(prompt_ms(*vllm, 1), 20) << "a graph holds it";
+}
+
 // SGLang's graphs hold decodes of 1, 2, 4, 8, 12, 16, 24 ... sequences; prompts have none.
 TEST(KernelLatency, SglangPadsDecodesOnly) {
   RooflineOptions options;
@@ -301,9 +327,10 @@ TEST(KernelLatency, SglangPadsDecodesOnly) {
         .prefill_requests = 1, .prefill_tokens = n, .prefill_context = n, .prefill_pairs = n * n};
   };
   EXPECT_NE(products_ns(prompt(301)), products_ns(prompt(304)));
-  // A step without a graph takes 90 us a layer more.
-  for (const BatchShape& s : {decodes(257), prompt(1), prompt(2000)})
+  // A step without a graph takes 90 us a layer more, and one of prompts at least 400 us a layer.
+  for (const BatchShape& s : {decodes(257), prompt(2000)})
     EXPECT_NEAR(m->shares(s).back().ns, 64 * 90e3, 10);
+  EXPECT_EQ(m->step_ticks(prompt(1)), ns_to_ticks(64 * 400e3));
   EXPECT_NEAR(m->shares(decodes(256)).back().ns, 0, 10);
   const DecodeRun run = m->decode_run(decodes(257));
   EXPECT_EQ(run.first, m->step_ticks(decodes(257)));
