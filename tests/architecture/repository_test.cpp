@@ -72,7 +72,7 @@ struct Room {
 };
 const std::vector<Room> kRooms = {{"base", 2'500, 2'600},
                                   {"policies", 24'510, 22'500},
-                                  {"models", 6'590, 7'000},
+                                  {"models", 6'600, 7'000},
                                   {"workloads", 11'980, 12'000},
                                   {"sim", 21'540, 19'000},
                                   {"tools", 57'870, 37'500},

@@ -29,6 +29,7 @@ STEP = 0.01  # of the logarithm of a time
 DONORS = {"gemm/fp8_block": "sglang", "mla": "trtllm"}
 QUANTISERS = "vllm"  # Finding a scale is the same kernel; SGLang's collection has two shapes of it.
 LEAST_MODULE_US = 75  # of a layer with an indexer, one token: TensorRT-LLM's in a graph on B200 and B300
+FEW_EXPERTS = 8  # at most: balanced
 FAST_LAUNCHES = {"b200_sxm"}  # where vLLM's MLA modules were measured without the floor of launches
 
 
@@ -323,11 +324,18 @@ def lengthen(rows):
 def moe(data, gpu, engine, packer):
     tables = collections.defaultdict(lambda: Table(["hidden", "inter", "topk", "experts", "tp", "ep"]))
     uneven = ("power_law_1.2", "power_law_1.01", "balanced")  # as experts are drawn, else what there is
+
+    def order(row):
+        # Mixtral's eight are drawn nearly evenly (arXiv 2401.04088, section 5). Balanced rows deal tokens out, so that four
+        # touch all eight experts: as many as draws do from two for each expert on.
+        dealt = row["num_experts"] <= FEW_EXPERTS and row["num_tokens"] * row["topk"] >= 2 * row["num_experts"]
+        return (uneven[::-1] if dealt else uneven).index(row["distribution"])
+
     # Weights of MXFP4 that Triton widens first are no kernel of SGLang's: its triton_kernel is OpenAI's, as vLLM's.
     widened = False
     for source in (engine, "vllm") if engine == "sglang" else (engine,):
         for folder, r in ((folder, r) for folder in releases(data, gpu, "moe", source)
-                          for r in sorted(read_rows(folder, "moe"), key=lambda r: uneven.index(r["distribution"]))):
+                          for r in sorted(read_rows(folder, "moe"), key=order)):
             openai = r["moe_dtype"] == "w4a16_mxfp4" and kernel(r["kernel_source"]) == "triton"
             if engine == "sglang" and openai and source == engine:
                 widened = True
