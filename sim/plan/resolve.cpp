@@ -447,7 +447,8 @@ PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
     warn(".engine.enable_prefix_caching",
          c.engine.preset == EnginePreset::k2026H2
              ? "is off: hits of prompts that end where a state was kept are not simulated"
-             : "is off, as vLLM's default is for models whose layers keep a state");
+             : "is off, as vLLM's default is for models whose layers keep a state: their hits are "
+               "not simulated");
   if (c.role != PoolRole::kBoth)
     warn(".role",
          "moves keys and values only: the states of " + model.name + " are taken for free");
