@@ -48,6 +48,10 @@ std::int64_t Roofline::step_ticks(const BatchShape& s) const {
       1, options_.async_scheduling ? std::max(gpu, host) : bounded_ticks(gpu + host));
 }
 
+std::int64_t Roofline::last_stage_ticks(const BatchShape& s) const {
+  return ns_to_ticks(dense_.output_ns(as_real(s.sampled())));
+}
+
 DecodeRun Roofline::decode_run(const BatchShape& s) const {
   const std::int64_t gpu = bounded_ticks(fixed_ticks(s) + attention_.decode_ticks(s));
   const std::int64_t host = host_ticks(s);

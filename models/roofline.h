@@ -51,6 +51,7 @@ class Roofline final : public LatencyModel {
 
   std::int64_t step_ticks(const BatchShape& shape) const override;
   DecodeRun decode_run(const BatchShape& shape) const override;
+  std::int64_t last_stage_ticks(const BatchShape& shape) const override;
   /// The same for every batch: kRoofline, or kDataSheet of an accelerator without measured
   /// efficiencies.
   Trust trust(const BatchShape&) const override { return trust_; }

@@ -158,8 +158,11 @@ DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& whole, const Par
 }
 
 double DenseCost::ns(double tokens, double sampled) const {
-  return fixed_ns_ + std::max(weights_ns_, tokens * token_ns_) +
-         std::max(output_weights_ns_, sampled * output_token_ns_);
+  return fixed_ns_ + std::max(weights_ns_, tokens * token_ns_) + output_ns(sampled);
+}
+
+double DenseCost::output_ns(double sampled) const {
+  return std::max(output_weights_ns_, sampled * output_token_ns_);
 }
 
 ExpertCost::ExpertCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,

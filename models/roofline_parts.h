@@ -27,6 +27,8 @@ class DenseCost {
   DenseCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
   /// For `tokens` through the layers, `sampled` of them through the output projection.
   double ns(double tokens, double sampled) const;
+  /// The part of it that is the output projection's.
+  double output_ns(double sampled) const;
 
  private:
   double weights_ns_ = 0, token_ns_ = 0;                ///< Stream all weights; per token.

@@ -122,7 +122,7 @@ class Resolver {
                                             const KvLog& log, const std::string& path);
   bool check_tiers(const KvTierConfig& tiers, std::int64_t block_size, const std::string& at);
   void add_tiers(ResolvedPool& pool, const TierHost& host, const std::string& path);
-  void warn_of_stages(const PoolConfig& config, const std::string& path);
+  void set_stages(ResolvedPool& pool, const std::string& path);
   PoolConfig adapted(PoolConfig c, const models::ModelSpec& model, const models::KvLayout& layout,
                      const std::string& path);
   std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
@@ -213,11 +213,26 @@ std::optional<models::Drafter> Resolver::drafter(const PoolConfig& c,
   return made;
 }
 
-void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
-  if (c.pipeline_parallel == 1) return;
+// Pipeline stages overlap in engine cores that stand alone and have no tiers. There passes are
+// scheduled from results, with async_scheduling, too: no step holds a request that is in a batch
+// under way (vllm-project/vllm#32359). What that hides of the host's work, the step times know.
+void Resolver::set_stages(ResolvedPool& pool, const std::string& path) {
+  const PoolConfig& c = pool.config;
+  if (c.pipeline_parallel == 1 || pool.rules.sglang) return;
+  if (c.engine.async_scheduling.value_or(false) && !from_2026(c.engine.preset))
+    error(path + ".engine.async_scheduling",
+          "cannot be true with pipeline_parallel in presets of 2025: vLLM refuses both together",
+          "leave it out; presets of 2026 have both");
+  const bool tiers = pool.rules.tiers.in_use();
+  if (!pool.lock_step && !tiers) {
+    pool.rules.pipeline_stages = c.pipeline_parallel;
+    pool.rules.async_scheduling = false;
+    return;
+  }
   diagnostics_.warning(inputs_.where, path + ".pipeline_parallel",
-                       "stages run one after another here; vLLM keeps a batch in each, which can "
-                       "bring up to " +
+                       "stages run one after another here where there are " +
+                           std::string(tiers ? "kv_tiers" : "DP ranks in lock step") +
+                           "; vLLM keeps a batch in each, which can bring up to " +
                            std::to_string(c.pipeline_parallel) +
                            " times the throughput of a saturated server");
 }
@@ -430,7 +445,6 @@ PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
   const auto warn = [&](const std::string& key, const std::string& message) {
     diagnostics_.warning(inputs_.where, path + key, message);
   };
-  warn_of_stages(c, path);
   if (c.engine.moe_backend != MoeBackend::kAuto &&
       !(model.is_moe() && (model.weights == models::WeightDtype::kMxfp4 ||
                            model.weights == models::WeightDtype::kNvfp4)))
@@ -507,6 +521,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   out.descriptors = descriptors(c, *model, drafts ? drafts->model.layers : 0, hybrid);
   if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);
+  set_stages(out, path);
   return out;
 }
 

@@ -374,6 +374,49 @@ TEST(SglangPool, MemoryAndKernelsAreSglangs) {
   EXPECT_EQ(resolved(s).rules.block_size, 64);
 }
 
+TEST(PipelinePool, StagesOverlapWhereACoreStandsAlone) {
+  const auto resolved_with = [](EnginePreset preset, auto change, std::string& said) {
+    Scenario s = one_pool("Qwen3-32B", preset);
+    s.cluster.pools[0].pipeline_parallel = 2;
+    change(s.cluster.pools[0]);
+    Diagnostics d;
+    const std::optional<RunPlan> plan = resolve(s, no_files(), d);
+    said = d.items().empty() ? "" : d.items().front().path + " " + d.items().front().message;
+    return plan ? std::optional(plan->pools[0].rules) : std::nullopt;
+  };
+  std::string said;
+  const auto nothing = [](PoolConfig&) {};
+  for (const EnginePreset preset : {EnginePreset::k2025H2, EnginePreset::k2026H1}) {
+    const std::optional<EngineRules> rules = resolved_with(preset, nothing, said);
+    ASSERT_TRUE(rules) << said;
+    EXPECT_EQ(said, "");
+    EXPECT_EQ(rules->pipeline_stages, 2);
+    EXPECT_FALSE(rules->async_scheduling) << "scheduled from results";
+  }
+  const auto ranks = [](PoolConfig& p) { p.data_parallel = 2; };
+  const std::optional<EngineRules> step = resolved_with(EnginePreset::k2025H2, ranks, said);
+  ASSERT_TRUE(step) << said;
+  EXPECT_EQ(step->pipeline_stages, 1);
+  EXPECT_EQ(said,
+            "cluster.pools[0].pipeline_parallel stages run one after another here where "
+            "there are DP ranks in lock step; vLLM keeps a batch in each, which can bring up "
+            "to 2 times the throughput of a saturated server");
+  EXPECT_EQ(resolved_with(EnginePreset::k2026H1, ranks, said)->pipeline_stages, 2)
+      << "ranks of a dense model";
+  const auto tiers = [](PoolConfig& p) { p.engine.kv_tiers = KvTierConfig{.cpu_gib = 10}; };
+  const std::optional<EngineRules> offloading = resolved_with(EnginePreset::k2026H1, tiers, said);
+  ASSERT_TRUE(offloading) << said;
+  EXPECT_EQ(offloading->pipeline_stages, 1);
+  EXPECT_TRUE(offloading->async_scheduling);
+  EXPECT_NE(said.find("where there are kv_tiers;"), std::string::npos) << said;
+  const auto async = [](PoolConfig& p) { p.engine.async_scheduling = true; };
+  EXPECT_TRUE(resolved_with(EnginePreset::k2026H1, async, said));
+  EXPECT_FALSE(resolved_with(EnginePreset::k2025H2, async, said));
+  EXPECT_EQ(said,
+            "cluster.pools[0].engine.async_scheduling cannot be true with pipeline_parallel "
+            "in presets of 2025: vLLM refuses both together");
+}
+
 TEST(SglangPool, WhatItLacksIsSaid) {
   const auto error = [](const Scenario& s) {
     Diagnostics d;
