@@ -108,6 +108,18 @@ class AllReduce {
   double rate_ = 1;  ///< Bytes per nanosecond.
 };
 
+/// Decode context parallelism: what the GPUs that share the KV of a sequence tell each other.
+class ContextExchange {
+ public:
+  ContextExchange(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p, KvDtype kv);
+  double ns(const BatchShape& shape) const;
+
+ private:
+  double latency_ns_ = 0;                      ///< Per step.
+  double token_ns_ = 0, prompt_token_ns_ = 0;  ///< Per token that decodes, and of a prompt.
+  double context_ns_ = 0;                      ///< Per earlier token that a prompt's chunk sees.
+};
+
 /// All-reduces of tensor parallelism, the hand-over between pipeline stages, dispatch and combine
 /// of experts.
 class CommunicationCost {

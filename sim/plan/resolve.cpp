@@ -151,7 +151,22 @@ models::Parallelism parallelism_of(const PoolConfig& c) {
   return {.tp = c.tensor_parallel,
           .pp = c.pipeline_parallel,
           .dp = c.data_parallel,
-          .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
+          .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1,
+          .dcp = c.decode_context_parallel};
+}
+
+/// The first thing that is not simulated beside decode context parallelism.
+std::optional<PoolFault> shared_kv_fault(const PoolConfig& c) {
+  if (c.decode_context_parallel == 1) return std::nullopt;
+  const auto beside = [](const std::string& what) {
+    return PoolFault{"decode_context_parallel", "is not simulated " + what,
+                     "leave one of the two out"};
+  };
+  if (c.engine.kind == EngineKind::kSglang) return beside("with engine.kind sglang");
+  if (c.role != PoolRole::kBoth) return beside("in prefill and decode pools");
+  if (c.engine.kv_tiers) return beside("beside kv_tiers");
+  if (c.engine.speculative) return beside("beside speculative");
+  return std::nullopt;
 }
 
 std::string suggestion(const std::string& name, const std::string& otherwise) {
@@ -451,7 +466,7 @@ PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
     warn(".engine.moe_backend",
          "has no effect: " + model.name + " has no experts in 4-bit floating point");
   if (c.engine.kind == EngineKind::kVllm && layout.block_size != c.engine.block_size &&
-      !layout.states && model.compressed.empty())
+      !layout.states && model.compressed.empty() && c.decode_context_parallel == 1)
     warn(".engine.block_size", "is " + std::to_string(layout.block_size) +
                                    " for the layers that see everything, so that their blocks are "
                                    "as large as those of the windowed ones");
@@ -473,7 +488,9 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   const std::optional<Named> entries = named(given, path);
   if (!entries) return std::nullopt;
   const auto& [gpu, model, dtype] = *entries;
-  if (const std::optional<PoolFault> fault = sglang_fault(given, *model)) {
+  std::optional<PoolFault> fault = sglang_fault(given, *model);
+  if (!fault) fault = shared_kv_fault(given);
+  if (fault) {
     error(path + "." + fault->key, fault->message, fault->hint);
     return std::nullopt;
   }
@@ -533,6 +550,7 @@ void Resolver::relocate(const Diagnostics& found, const std::string& path, bool 
     if (key == "pp") key = "pipeline_parallel";
     if (key == "dp") key = "data_parallel";
     if (key == "ep") key = "expert_parallel";
+    if (key == "dcp") key = "decode_context_parallel";
     if (key == "num_gpu_blocks" && tokens_given) key = "kv_cache_tokens";
     if (key == "gpu_memory_utilization" || key == "num_gpu_blocks" || key == "kv_cache_tokens" ||
         key == "block_size" || key == "max_model_len")

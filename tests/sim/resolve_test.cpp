@@ -417,6 +417,37 @@ TEST(PipelinePool, StagesOverlapWhereACoreStandsAlone) {
             "in presets of 2025: vLLM refuses both together");
 }
 
+TEST(SharedContext, BlocksHoldAsManyTimesTheTokens) {
+  Scenario s = one_pool("DeepSeek-R1", EnginePreset::k2026H1);
+  s.cluster.pools[0].accelerator = "H200-SXM";
+  s.cluster.pools[0].tensor_parallel = 8;
+  s.cluster.pools[0].latency_model = "roofline";
+  const ResolvedPool alone = resolved(s);
+  s.cluster.pools[0].decode_context_parallel = 8;
+  const ResolvedPool shared = resolved(s);
+  EXPECT_EQ(shared.rules.block_size, 8 * alone.rules.block_size);
+  EXPECT_EQ(shared.rules.num_gpu_blocks, alone.rules.num_gpu_blocks);
+  EXPECT_EQ(shared.kv_cache_tokens, 8 * alone.kv_cache_tokens);
+  EXPECT_NE(shared.latency->provenance().find(" dcp8"), std::string::npos);
+  const auto said = [&](auto change) {
+    Scenario other = s;
+    change(other.cluster.pools[0]);
+    Diagnostics d;
+    EXPECT_FALSE(resolve(other, no_files(), d));
+    return d.items().empty() ? "" : d.items().front().path + " " + d.items().front().message;
+  };
+  const std::string key = "cluster.pools[0].decode_context_parallel ";
+  EXPECT_EQ(said([](PoolConfig& p) { p.engine.kv_tiers = KvTierConfig{.cpu_gib = 10}; }),
+            key + "is not simulated beside kv_tiers");
+  EXPECT_EQ(said([](PoolConfig& p) { p.role = PoolRole::kDecode; }),
+            key + "is not simulated in prefill and decode pools");
+  EXPECT_EQ(said([](PoolConfig& p) { p.decode_context_parallel = 3; }),
+            key + "must divide the 8 tensor-parallel GPUs (got 3)");
+  EXPECT_EQ(said([](PoolConfig& p) { p.latency_model = "kernels"; }),
+            "cluster.pools[0].latency_model cannot be kernels: attention over KV that GPUs share "
+            "has no measured kernels");
+}
+
 TEST(SglangPool, WhatItLacksIsSaid) {
   const auto error = [](const Scenario& s) {
     Diagnostics d;
