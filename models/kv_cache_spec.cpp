@@ -168,6 +168,7 @@ KvLayout kv_layout(const ModelSpec& m, KvDtype dtype, const Parallelism& p, std:
                                                        shares_of(m.sliding_layers, p.pp) * windowed;
     out.bytes_per_block =
         block_size * (bytes + shares_of(m.sparse.index_layers, p.pp) * m.sparse.index_key_bytes);
+    out.block_size *= p.dcp;
     return out;
   }
   out.fixed_groups = shares_of(m.sliding_layers, full);

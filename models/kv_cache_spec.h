@@ -78,7 +78,9 @@ struct KvLayout {
 /// HybridAttentionMambaModelConfig, vllm/model_executor/models/config.py). Where windowed layers
 /// keep more bytes per token, blocks are longer by as much (unify_kv_cache_spec_page_size), and a
 /// group of such layers counts so many times. Without vLLM's `hybrid` KV cache manager windowed
-/// layers grow like the others.
+/// layers grow like the others. With decode context parallelism each GPU has a block of
+/// `block_size` tokens, and the scheduler counts them together as one (SingleTypeKVCacheManager in
+/// vllm/v1/core/single_type_kv_cache_manager.py: block_size *= dcp_world_size).
 KvLayout kv_layout(const ModelSpec& m, KvDtype dtype, const Parallelism& p, std::int64_t block_size,
                    bool hybrid = true);
 

@@ -96,6 +96,10 @@ class LatencyModel {
   /// i * decode_requests, step_ticks == first + i * increment. The default is one step.
   virtual DecodeRun decode_run(const BatchShape& shape) const { return {step_ticks(shape), 0, 1}; }
 
+  /// The part of step_ticks(shape) that only the last stage of a pipeline works on: the output
+  /// projection. The default knows of none.
+  virtual std::int64_t last_stage_ticks(const BatchShape&) const { return 0; }
+
   /// Whether `shape` lies inside the range the model was fitted on.
   virtual Trust trust(const BatchShape& shape) const = 0;
 

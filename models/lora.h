@@ -42,6 +42,9 @@ class LoraLatency final : public LatencyModel {
 
   std::int64_t step_ticks(const BatchShape& shape) const override;
   DecodeRun decode_run(const BatchShape& shape) const override;
+  std::int64_t last_stage_ticks(const BatchShape& shape) const override {
+    return base_->last_stage_ticks(shape);
+  }
   Trust trust(const BatchShape& shape) const override { return base_->trust(shape); }
   std::string provenance() const override {
     return base_->provenance() + "; LoRA adapters: estimated, unfitted";

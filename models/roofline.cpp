@@ -12,6 +12,7 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
       experts_(a, m, p, options.older_experts),
       attention_(a, m, p, options.kv_dtype, options.older_fp8_cache),
       communication_(a, m, p),
+      context_exchange_(a, m, p, options.kv_dtype),
       launches_(a, m, p, options.graphs()),
       host_step_(ms_to_ticks(a.host_step_ms)),
       host_sequence_(ms_to_ticks(p.tp * p.pp == 1 && a.one_gpu_sequence_ms > 0
@@ -21,7 +22,8 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
   provenance_ = "roofline, unfitted: " + m.name + " on " + a.name + " tp" + std::to_string(p.tp) +
                 (p.pp > 1 ? " pp" + std::to_string(p.pp) : "") +
                 (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
-                (p.ep > 1 ? " ep" + std::to_string(p.ep) : "") + " (" + a.source + ")";
+                (p.ep > 1 ? " ep" + std::to_string(p.ep) : "") +
+                (p.dcp > 1 ? " dcp" + std::to_string(p.dcp) : "") + " (" + a.source + ")";
 }
 
 std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
@@ -29,7 +31,7 @@ std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   double ns =
       dense_.ns(tokens, as_real(options_.draft_pass ? s.sampled() - s.draft_tokens : s.sampled())) +
       experts_.ns(s);
-  ns = communication_.add_to(ns, tokens);
+  ns = communication_.add_to(ns, tokens) + context_exchange_.ns(s);
   if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s);
   return ns_to_ticks(launches_.added_to(ns, s));
 }
@@ -46,6 +48,10 @@ std::int64_t Roofline::step_ticks(const BatchShape& s) const {
   const std::int64_t host = host_ticks(s);
   return std::max<std::int64_t>(
       1, options_.async_scheduling ? std::max(gpu, host) : bounded_ticks(gpu + host));
+}
+
+std::int64_t Roofline::last_stage_ticks(const BatchShape& s) const {
+  return ns_to_ticks(dense_.output_ns(as_real(s.sampled())));
 }
 
 DecodeRun Roofline::decode_run(const BatchShape& s) const {

@@ -6,7 +6,8 @@
 //             tiles of rows, at the rate of grouped products; with expert parallelism on the GPU
 //             that got most of them
 //   attention = causal pairs at the attention rate, KV bytes of decode at the KV rate
-//   comm    = two all-reduces per layer (TP), dispatch and combine per MoE layer (EP)
+//   comm    = two all-reduces per layer (TP), dispatch and combine per MoE layer (EP), queries and
+//             outputs of attention over shared KV (DCP)
 //   step    = inputs, sampler and launch on the GPU; per step and per sequence on the host
 //
 // The structure follows the BLIS roofline and the operator tables of aiconfigurator; the
@@ -51,6 +52,7 @@ class Roofline final : public LatencyModel {
 
   std::int64_t step_ticks(const BatchShape& shape) const override;
   DecodeRun decode_run(const BatchShape& shape) const override;
+  std::int64_t last_stage_ticks(const BatchShape& shape) const override;
   /// The same for every batch: kRoofline, or kDataSheet of an accelerator without measured
   /// efficiencies.
   Trust trust(const BatchShape&) const override { return trust_; }
@@ -68,6 +70,7 @@ class Roofline final : public LatencyModel {
   ExpertCost experts_;
   AttentionCost attention_;
   CommunicationCost communication_;
+  ContextExchange context_exchange_;
   LaunchCost launches_;
   std::int64_t host_step_ = 0, host_sequence_ = 0;  ///< Ticks.
   Trust trust_ = Trust::kRoofline;

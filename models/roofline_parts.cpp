@@ -158,8 +158,11 @@ DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& whole, const Par
 }
 
 double DenseCost::ns(double tokens, double sampled) const {
-  return fixed_ns_ + std::max(weights_ns_, tokens * token_ns_) +
-         std::max(output_weights_ns_, sampled * output_token_ns_);
+  return fixed_ns_ + std::max(weights_ns_, tokens * token_ns_) + output_ns(sampled);
+}
+
+double DenseCost::output_ns(double sampled) const {
+  return std::max(output_weights_ns_, sampled * output_token_ns_);
 }
 
 ExpertCost::ExpertCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
@@ -232,7 +235,7 @@ AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const
   const double pair = m.is_mla() ? pair_of(m.head_dim + m.rope_dim, m.v_head_dim)
                                  : pair_of(m.head_dim, m.v_head_dim);
   pair_ns_ = pair * as_real(seeing);
-  const double layer = as_real(kv_entry_bytes(m, kv, p.tp)) / kv_rate;
+  const double layer = as_real(kv_entry_bytes(m, kv, p.tp)) / as_real(p.dcp) / kv_rate;
   const double full = layer * as_real(seeing);
   prefill_context_ns_ = full;
   // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
@@ -374,6 +377,34 @@ CommunicationCost::CommunicationCost(const AcceleratorSpec& a, const ModelSpec& 
   const double dispatch = m.weights == WeightDtype::kFp8 ? row / 2 : row;
   token_ns_ += as_real(m.moe_layers()) * peers * (dispatch + row) / as_real(p.tp) /
                collective_rate(a, group);
+}
+
+// The queries of all heads go to all GPUs of the group, and their outputs come back weighted by the
+// LSE, which is gathered in fp32 (cp_lse_ag_out_rs in vllm/v1/attention/ops/common.py, v0.12). With
+// MLA a head's query and output are as wide as the latent, and a prompt's tokens gather the latent
+// of the context before them instead (_context_parallel_compute_prefill_context).
+ContextExchange::ContextExchange(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
+                                 KvDtype kv) {
+  if (p.dcp == 1) return;
+  const double layers = as_real(m.attention_layers());
+  const double others = as_real(p.dcp - 1);
+  const double heads = as_real(m.heads) / as_real(p.tp);
+  const double query = as_real(m.is_mla() ? m.kv_lora_rank + m.rope_dim : m.head_dim);
+  const double output = as_real(m.is_mla()         ? m.kv_lora_rank
+                                : m.v_head_dim > 0 ? m.v_head_dim
+                                                   : m.head_dim);
+  const double rate = collective_rate(a, p.dcp);
+  latency_ns_ = 3 * layers * a.collective_us * 1e3;
+  token_ns_ = layers * others * heads * (2 * (query + output) + 4 * as_real(p.dcp)) / rate;
+  prompt_token_ns_ = m.is_mla() ? 0 : token_ns_;
+  if (m.is_mla())
+    context_ns_ = layers * others / as_real(p.dcp) * as_real(kv_entry_bytes(m, kv, p.tp)) / rate;
+}
+
+double ContextExchange::ns(const BatchShape& s) const {
+  return latency_ns_ + as_real(s.decode_requests + s.draft_tokens) * token_ns_ +
+         as_real(s.prefill_tokens) * prompt_token_ns_ +
+         as_real(std::max<std::int64_t>(0, s.prefill_context - s.prefill_tokens)) * context_ns_;
 }
 
 double CommunicationCost::add_to(double ns, double tokens) const {

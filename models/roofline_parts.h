@@ -27,6 +27,8 @@ class DenseCost {
   DenseCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
   /// For `tokens` through the layers, `sampled` of them through the output projection.
   double ns(double tokens, double sampled) const;
+  /// The part of it that is the output projection's.
+  double output_ns(double sampled) const;
 
  private:
   double weights_ns_ = 0, token_ns_ = 0;                ///< Stream all weights; per token.
@@ -104,6 +106,18 @@ class AllReduce {
  private:
   double latency_ns_ = 0, step_ns_ = 0, others_ = 0, gpus_ = 1;
   double rate_ = 1;  ///< Bytes per nanosecond.
+};
+
+/// Decode context parallelism: what the GPUs that share the KV of a sequence tell each other.
+class ContextExchange {
+ public:
+  ContextExchange(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p, KvDtype kv);
+  double ns(const BatchShape& shape) const;
+
+ private:
+  double latency_ns_ = 0;                      ///< Per step.
+  double token_ns_ = 0, prompt_token_ns_ = 0;  ///< Per token that decodes, and of a prompt.
+  double context_ns_ = 0;                      ///< Per earlier token that a prompt's chunk sees.
 };
 
 /// All-reduces of tensor parallelism, the hand-over between pipeline stages, dispatch and combine

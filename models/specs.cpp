@@ -162,10 +162,35 @@ std::int64_t kv_bytes_per_token(const ModelSpec& m, KvDtype dtype) {
   return kv_bytes_per_token_per_gpu(m, dtype, {}, false);
 }
 
+/// vLLM's conditions for decode context parallelism (ParallelConfig and
+/// ModelConfig.verify_with_parallel_config of v0.12 to v0.24), and what is not simulated: of layers
+/// that do not keep every token, vLLM takes those with a state, from v0.20 on.
+static void check_context_parallel(const ModelSpec& m, const Parallelism& p, Diagnostics& out) {
+  if (p.dcp == 1) return;
+  if (p.tp % p.dcp != 0)
+    error(out, "dcp",
+          "must divide the " + std::to_string(p.tp) + " tensor-parallel GPUs" + got(p.dcp));
+  if (m.full_layers() < m.layers || m.sparse.layers > 0 || !m.compressed.empty())
+    error(out, "dcp",
+          "is simulated where every layer keeps and reads the whole context, which those of " +
+              m.name + " do not" + got(p.dcp));
+  if (m.is_mla()) return;
+  if (p.dcp > p.tp / m.kv_heads)
+    error(out, "dcp",
+          "cannot exceed tp / KV heads = " + std::to_string(p.tp / m.kv_heads) + " of " + m.name +
+              got(p.dcp),
+          "only copies of KV heads can be spread");
+  else if (m.heads / m.kv_heads % p.dcp != 0)
+    error(out, "dcp",
+          "must divide the " + std::to_string(m.heads / m.kv_heads) +
+              " attention heads for each KV head of " + m.name + got(p.dcp));
+}
+
 bool check_parallelism(const ModelSpec& m, const Parallelism& p, Diagnostics& out) {
   const std::size_t before = out.items().size();
   for (const auto& [name, degree] :
-       {std::pair{"tp", p.tp}, std::pair{"pp", p.pp}, std::pair{"dp", p.dp}, std::pair{"ep", p.ep}})
+       {std::pair{"tp", p.tp}, std::pair{"pp", p.pp}, std::pair{"dp", p.dp}, std::pair{"ep", p.ep},
+        std::pair{"dcp", p.dcp}})
     if (degree < 1) error(out, name, "must be at least 1" + got(degree));
   if (out.items().size() > before) return false;
   if (m.heads % p.tp != 0)
@@ -199,6 +224,7 @@ bool check_parallelism(const ModelSpec& m, const Parallelism& p, Diagnostics& ou
   if (p.ep > 1 && m.is_moe() && p.ep > m.experts)
     error(out, "ep",
           "cannot exceed the " + std::to_string(m.experts) + " experts of " + m.name + got(p.ep));
+  check_context_parallel(m, p, out);
   return out.items().size() == before;
 }
 
@@ -525,6 +551,8 @@ void describe(Describer& d, Parallelism& p) {
   field(d, {"pp", "Pipeline stages."}, p.pp, degree);
   field(d, {"dp", "Data-parallel ranks, each with its own KV cache."}, p.dp, degree);
   field(d, {"ep", "Expert-parallel group: 1, or tp * dp."}, p.ep, degree);
+  field(d, {"dcp", "Decode context parallel: GPUs that share the KV of a sequence."}, p.dcp,
+        degree);
 }
 
 }  // namespace routesim::models

@@ -219,6 +219,8 @@ struct Parallelism {
   std::int64_t pp = 1;  ///< Pipeline stages.
   std::int64_t dp = 1;  ///< Data-parallel ranks, each with its own scheduler and KV cache.
   std::int64_t ep = 1;  ///< Expert-parallel group: 1 (experts sliced by tp) or tp·dp.
+  /// Decode context parallel: so many of the tp GPUs share the KV of a sequence token by token.
+  std::int64_t dcp = 1;
 
   std::int64_t gpus() const { return tp * pp * dp; }
   bool operator==(const Parallelism&) const = default;

@@ -118,7 +118,7 @@ ReplicaResult RunRecorder::replica_result(std::uint32_t endpoint, SimTime end) c
   r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
   r.max_running = s.counters().max_running;
   r.max_waiting = s.counters().max_waiting;
-  if (s.speculation().in_use()) {
+  if (s.speculation().speculates()) {
     const SpeculationCounters& did = s.speculation().counters();
     r.speculation = {.drafts = did.drafts,
                      .draft_tokens = did.draft_tokens,

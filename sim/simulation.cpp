@@ -45,11 +45,12 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   client_.emplace(std::move(load), *prompt_keys_, queue_);
   live_keys_.emplace(live_, *prompt_keys_);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
-  // Blocks of layers with a window, and of sequences that speculate, are visited one by one.
+  // Blocks of layers with a window, and of sequences that speculate or are in the batches of a
+  // pipeline, are visited one by one.
   private_answers_ =
       !options.reference &&
       std::all_of(plan.pools.begin(), plan.pools.end(), [&](const ResolvedPool& pool) {
-        return pool.rules.window_groups == 0 && !pool.rules.speculation.in_use() &&
+        return pool.rules.window_groups == 0 && !pool.rules.by_result() &&
                (!key_options.precise || prompt_keys_->one_key(pool.rules.block_size));
       });
   servers_.emplace(plan, options.seed, options.reference, *prompt_keys_, *live_keys_);

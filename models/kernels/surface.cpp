@@ -332,6 +332,7 @@ std::string not_covered(const AcceleratorSpec& gpu, const ModelSpec& m, const Pa
         return "the exchange between " + std::to_string(p.dp) +
                " data-parallel ranks has no measured kernels";
   if (p.pp > 1) return "pipeline stages have no measured kernels";
+  if (p.dcp > 1) return "attention over KV that GPUs share has no measured kernels";
   if (m.chunked_windows) return "windows of fixed chunks have no measured kernels";
   if (m.state.layers > 0 && !(is_delta_net(m.state) && library->has("gdn_context")))
     return "layers with a recurrent state have no measured kernels here";

@@ -14,8 +14,7 @@ BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference, ChunkPo
     : decodes_(rules.block_size, sequences_),
       blocks_(rules),
       rules_(rules),
-      mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 ||
-                    rules.speculation.in_use()
+      mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 || rules.by_result()
                 ? PassMode::kWalkAll
                 : PassMode::kSums),
       tiers_(make_kv_tiers(rules, sequences_, store)),
@@ -139,6 +138,7 @@ void BatchScheduler::release_held(SequenceRef sequence) {
 
 void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
   if (sglang_ != nullptr) sglang_->cache_prompts(plan);
+  heard_pass_ = plan.pass;
   for (const SequenceRef r : plan.sampled) {
     if (!sequences_.current(r)) continue;
     Sequence& q = sequences_[r.slot];

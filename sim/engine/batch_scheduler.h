@@ -85,8 +85,8 @@ class BatchScheduler {
     return has_tiers() ? tiers_->held_blocks(keys, in_gpu) : in_gpu;
   }
 
-  /// One scheduling pass. `in_flight` is the plan scheduled before and not yet processed (async
-  /// scheduling), else nullptr.
+  /// One scheduling pass. `in_flight` is a plan scheduled before and not yet processed (async
+  /// scheduling, pipelines), else nullptr.
   void schedule(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);
   /// Processes the result of a step that ended at `now`: tokens, finishes, frees.
   void process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
@@ -174,8 +174,8 @@ class BatchScheduler {
   using State = SequenceState;
   enum class PassMode : std::uint8_t {
     kSums,    ///< Decodes are sums wherever nothing else happens.
-    kWalkAll  ///< Every pass visits every sequence: asked for, or windows, adapters or
-              ///< speculation need it.
+    kWalkAll  ///< Every pass visits every sequence: asked for, or windows, adapters,
+              ///< speculation or pipelines need it.
   };
   /// The things that the pass under way may still do.
   struct Pass {
@@ -221,6 +221,11 @@ class BatchScheduler {
   void preempt(Slot s, StepPlan* in_flight, SimTime now);
   /// The sequence samples a token in the step that is still running.
   bool awaits_token(const Sequence& q, const StepPlan* in_flight) const;
+  /// A batch of a pipeline that holds the sequence is under way.
+  bool in_batch(const Sequence& q) const {
+    return rules_.pipeline_stages > 1 && q.batch_pass > heard_pass_;
+  }
+  void share_context(StepPlan& plan) const;
   void give_prefill(Slot s, std::int64_t n, StepPlan& plan);
 
   // Phase B of a pass: admission (scheduling_pass.cpp).
@@ -256,8 +261,9 @@ class BatchScheduler {
   AdapterBatch adapters_;
   Speculation speculation_;
   TierStores stores_;
-  std::uint64_t requests_ = 0;  ///< Ever taken.
-  std::vector<Slot> needy_;     ///< Scratch: sequences that need blocks in this pass.
+  std::uint64_t requests_ = 0;   ///< Ever taken.
+  std::int64_t heard_pass_ = 0;  ///< Pipelines: the last pass whose result is known.
+  std::vector<Slot> needy_;      ///< Scratch: sequences that need blocks in this pass.
   EngineCounters counters_;
   std::unique_ptr<SglangPass> sglang_;  ///< Null: passes are vLLM's.
 };

@@ -21,10 +21,10 @@ constexpr std::int64_t kTicks = models::kTicksPerNanosecond;
 /// Two steps beyond the last event still fit, so that the sums below need no check.
 static_assert(kEndOfTime.ns() <= (SimTime::max().ns() - 2 * models::kLongestStepTicks) / kTicks);
 
-/// The ticks of a step, unless it is longer than the clock can take.
-std::int64_t checked_step(std::int64_t ticks) {
+/// The ticks of a step, unless it, or so many at a time, are longer than the clock can take.
+std::int64_t checked_step(std::int64_t ticks, std::int64_t at_a_time = 1) {
   ROUTESIM_CHECK(ticks > 0, "a step must take time");
-  if (ticks < models::kLongestStepTicks) return ticks;
+  if (ticks < models::kLongestStepTicks / at_a_time) return ticks;
   Diagnostic d;
   d.path = "cluster";
   d.message = "a step of an engine takes 12 hours of simulated time or more";
@@ -38,7 +38,10 @@ constexpr std::int64_t kFinishCheckPeriod = 32;
 }  // namespace
 
 Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
-    : range_watch_(*options.latency), options_(options) {
+    : pipeline_(options.rules.pipeline_stages), range_watch_(*options.latency), options_(options) {
+  ROUTESIM_CHECK(!pipeline_.in_use() || (options.ranks == 1 && !options.rules.tiers.in_use() &&
+                                         !options.rules.async_scheduling),
+                 "stages overlap in single engine cores without tiers, and schedule from results");
   // Ranks cannot move, so the vector is made from a range of equal options.
   const std::vector<std::reference_wrapper<const ReplicaOptions>> each(
       static_cast<std::size_t>(options.ranks), options);
@@ -71,7 +74,7 @@ void Replica::input(int rank, Input in, SimTime now) {
   const EngineRequest& request = in.request;
   if (kind == InputKind::kTransferDone) in.sequence = r.scheduler.find_pulling(request.handle);
   if (kind == InputKind::kRelease) in.sequence = r.scheduler.find_held(request.handle);
-  if (is_news(kind) && stepping_) in.steps = steps_until_heard();
+  if (is_news(kind) && stepping_) in.steps = steps_until_heard(now);
   r.inbox.push_back(in);
   stretch_.stop();
   if (!stepping_) {
@@ -165,11 +168,11 @@ void Replica::observe(Rank& r, SimTime now) {
 void Replica::process(Rank& r, SimTime now, Duration gap) {
   StepPlan& plan = r.on_gpu();
   if (plan.empty()) return;
-  if (!plan.has_no_output()) r.scheduler.process(plan, now, outbox_.outputs);
+  if (!plan.has_no_output() || pipeline_.in_use()) r.scheduler.process(plan, now, outbox_.outputs);
   if (gaps_ != nullptr) gaps_->add_nano(gap.ns(), plan.steady);
   r.scheduler.submit_stores(plan);
   plan.clear();
-  collect_ended(r, steps_until_heard());
+  collect_ended(r, steps_until_heard(now));
 }
 
 // The workers hear of requests that are over with the next step to be scheduled.
@@ -213,7 +216,7 @@ void Replica::hear(Rank& r, SimTime now, bool everything) {
 // Reads the requests of clients and of other servers.
 void Replica::drain(Rank& r, SimTime now) {
   apply_if(r, now, [](const Input& in) { return !is_news(in.kind); });
-  collect_ended(r, steps_until_heard() - 1);  // this boundary has been
+  collect_ended(r, steps_until_heard(now) - 1);  // this boundary has been
 }
 
 void Replica::apply(Rank& r, const Input& in, SimTime now) {
@@ -263,8 +266,19 @@ void Replica::apply_pull(Rank& r, const Input& in, SimTime now) {
 // Tells who listens about the step that ends now, before its plan is consumed.
 void Replica::report_step() {
   if (listener_ == nullptr) return;
+  if (pipeline_.in_use()) {
+    StepPlace place;
+    for (const Pipeline::Stay& stay : pipeline_.awaited()) {
+      listener_->on_step(*this, place, ranks_.front().on_gpu().shape,
+                         SimTime::from_ns(stay.enters / kTicks),
+                         SimTime::from_ns(stay.leaves / kTicks));
+      ++place.stage;
+    }
+    return;
+  }
   for (std::size_t i = 0; i < ranks_.size(); ++i)
-    listener_->on_step(*this, static_cast<int>(i), ranks_[i].on_gpu().shape, last_boundary_, end_);
+    listener_->on_step(*this, {.rank = static_cast<int>(i)}, ranks_[i].on_gpu().shape,
+                       last_boundary_, end_);
 }
 
 void Replica::boundary() {
@@ -308,7 +322,12 @@ void Replica::launch(SimTime now) {
   }
   stepping_ = true;
   ++steps_;
-  end_ticks_ += ahead_ticks_ > 0 ? ahead_ticks_ : step_ticks();
+  if (pipeline_.in_use()) {
+    range_watch_.add_step(ranks_.front().on_gpu().shape, pipeline_.end() - end_ticks_);
+    end_ticks_ = pipeline_.end();
+  } else {
+    end_ticks_ += ahead_ticks_ > 0 ? ahead_ticks_ : step_ticks();
+  }
   end_ = SimTime::from_ns(end_ticks_ / kTicks);
   ahead_ticks_ = 0;
   if (options_.rules.async_scheduling) schedule_ahead(now);
@@ -327,6 +346,7 @@ void Replica::schedule_ahead(SimTime now) {
 
 // Decides what runs next on every rank; false when there is nothing to do at all.
 bool Replica::schedule_step(SimTime now) {
+  if (pipeline_.in_use()) return schedule_batches(now);
   bool work = false;
   for (Rank& r : ranks_) {
     if (options_.rules.async_scheduling && !r.ahead().empty()) {
@@ -339,6 +359,35 @@ bool Replica::schedule_step(SimTime now) {
   }
   // Lock step: a wave ends only at a finish check, so idle ranks spin with dummy batches till then.
   return work || (ranks_.size() > 1 && steps_ % kFinishCheckPeriod != 0);
+}
+
+// vLLM's step_with_batch_queue(): passes while there is room and somebody wants something, then it
+// waits for the oldest batch. An empty one is through at once, and makes room for another pass.
+bool Replica::schedule_batches(SimTime now) {
+  for (;;) {
+    fill_pipeline(now);
+    if (!pipeline_.computes()) break;
+    if (pipeline_.oldest_computes()) {
+      pipeline_.take_oldest(ranks_.front().on_gpu());
+      return true;
+    }
+    pipeline_.drop_oldest();
+  }
+  pipeline_.clear();
+  return false;
+}
+
+void Replica::fill_pipeline(SimTime now) {
+  Rank& r = ranks_.front();
+  StepPlan& plan = r.ahead();  // Nothing else is scheduled ahead.
+  while (pipeline_.has_room() && !r.scheduler.idle()) {
+    // A pass that only preempted goes round at once, unless there are batches to wait for.
+    r.scheduler.schedule(plan, pipeline_.computes() ? &r.on_gpu() : nullptr, now, outbox_.outputs);
+    const std::int64_t step =
+        plan.empty() ? 0 : checked_step(options_.latency->step_ticks(plan.shape), stages());
+    pipeline_.add(plan, end_ticks_, step,
+                  plan.empty() ? 0 : options_.latency->last_stage_ticks(plan.shape));
+  }
 }
 
 std::int64_t Replica::step_ticks() {
@@ -379,7 +428,7 @@ std::int64_t Replica::step_ticks() {
 void Replica::look_ahead() {
   wake_ = end_;
   next_publication_ = find_publication();
-  if (options_.reference || ranks_.size() != 1) return;
+  if (options_.reference || ranks_.size() != 1 || pipeline_.in_use()) return;
   Rank& r = ranks_.front();
   if (begin_stretch(r)) return;
   if (r.on_gpu().sampled.empty() && r.on_gpu().finishing.empty() && r.on_gpu().verified.empty() &&
@@ -596,6 +645,7 @@ bool Replica::idle() const {
 void Replica::verify() const {
   for (const Rank& r : ranks_) {
     r.scheduler.verify();
+    if (pipeline_.in_use()) pipeline_.verify(r.on_gpu());
     ROUTESIM_CHECK(stepping_ || r.scheduler.running() == 0,
                    "a replica with running requests is idle: " + r.scheduler.describe_queues());
   }

@@ -13,6 +13,7 @@
 #include "sim/engine/earliest.h"
 #include "sim/engine/gauges.h"
 #include "sim/engine/kv_event_log.h"
+#include "sim/engine/pipeline.h"
 #include "sim/engine/range_watch.h"
 #include "sim/statistics/samples.h"
 #include "sim/tiers/kv_pull.h"
@@ -38,11 +39,18 @@ struct ReplicaOptions {
   std::optional<std::uint64_t> front_end;  ///< Its ranks are scraped together; keys their phase.
 };
 
-/// Hears of every step of a server as it ends, rank by rank.
+/// Where a step was computed.
+struct StepPlace {
+  int rank = 0;
+  int stage = 0;  ///< Of a pipeline whose stages overlap.
+};
+
+/// Hears of every step of a server as it ends, rank by rank. Of a pipeline whose stages overlap it
+/// hears of each stage then, the first one first.
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  virtual void on_step(const Replica& replica, int rank, const models::BatchShape& shape,
+  virtual void on_step(const Replica& replica, StepPlace place, const models::BatchShape& shape,
                        SimTime begin, SimTime end) = 0;
 };
 
@@ -148,6 +156,8 @@ class Replica {
     return std::ssize(ranks_[static_cast<std::size_t>(rank)].inbox);
   }
   int ranks() const { return static_cast<int>(ranks_.size()); }
+  /// Pipeline stages that overlap; 1 = none.
+  int stages() const { return static_cast<int>(pipeline_.stages()); }
   /// Steps begun.
   std::int64_t steps() const { return steps_; }
   /// A step is under way.
@@ -224,7 +234,11 @@ class Replica {
   /// The step under way has something to publish at its end.
   static bool publishes(const Rank& r) { return r.log != nullptr && r.log->pending(); }
   /// Ends of steps until the scheduler hears what a worker sees from now on.
-  int steps_until_heard() const { return options_.rules.async_scheduling ? 2 : 1; }
+  int steps_until_heard(SimTime now) const {
+    // All workers of a pipeline must have seen it: those of the first stage see it last.
+    if (pipeline_.in_use()) return pipeline_.begun(now);
+    return options_.rules.async_scheduling ? 2 : 1;
+  }
   void input(int rank, Input in, SimTime now);
   /// With nothing to compute it still looks for ended transfers.
   bool listens_when_idle() const;
@@ -243,6 +257,8 @@ class Replica {
   void apply(Rank& r, const Input& in, SimTime now);
   void launch(SimTime now);
   bool schedule_step(SimTime now);
+  bool schedule_batches(SimTime now);
+  void fill_pipeline(SimTime now);
   std::int64_t step_ticks();
   void schedule_ahead(SimTime now);
   void flush_events(Rank& r, SimTime now);
@@ -271,6 +287,7 @@ class Replica {
   SimTime wake_ = SimTime::max();
   DecodeStretch stretch_;
   std::vector<Rank> ranks_;
+  Pipeline pipeline_;  ///< The batches behind the one that is waited for, which is on_gpu().
 
   Outbox outbox_;
   Samples* gaps_ = nullptr;

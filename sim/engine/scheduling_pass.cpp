@@ -44,10 +44,21 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   finish_plan(plan);
 }
 
+// Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
+// Of a pipeline's batches each has its part of the readers, by context.
+void BatchScheduler::share_context(StepPlan& plan) const {
+  const std::int64_t once = kv().shared_once();
+  std::int64_t shared = kv().shared_tokens();
+  if (rules_.pipeline_stages > 1) {
+    const std::int64_t all = std::max<std::int64_t>(1, decode_context());
+    shared = std::max<std::int64_t>(0, plan.shape.decode_context * (shared + once) / all - once);
+  }
+  plan.shape.shared_context = std::min(shared, plan.shape.decode_context);
+  plan.shape.shared_once = once;
+}
+
 void BatchScheduler::finish_plan(StepPlan& plan) {
-  // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
-  plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
-  plan.shape.shared_once = kv().shared_once();
+  share_context(plan);
   counters_.max_running = std::max(counters_.max_running, running());
   // Results are processed in the order of the running list.
   const auto earlier = [this](SequenceRef a, SequenceRef b) {
@@ -283,6 +294,7 @@ void BatchScheduler::settle_speculative(Slot s, StepPlan& plan) {
     speculation_.leave_out(s);
   else
     speculation_.schedule(s, q, sequences_.ref(s), plan);
+  if (q.scheduled > 0) q.batch_pass = plan.pass;
 }
 
 void BatchScheduler::settle_decode(Slot s, StepPlan& plan, StepPlan* in_flight, SimTime now) {
@@ -317,6 +329,7 @@ void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
   const std::int64_t before = q.computed;
   q.computed += n;
   q.scheduled = 0;
+  q.batch_pass = plan.pass;
   ++plan.shape.prefill_requests;
   plan.shape.prefill_tokens += n;
   plan.shape.prefill_context += q.computed;
@@ -330,12 +343,18 @@ void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
   speculation_.begin(s, q, sequences_.ref(s), plan);
 }
 
-// Prompts that this pass left out will be in the next batch: their adapters are reserved.
+// Prompts that this pass left out will be in the next batch: their adapters are reserved. So are
+// those of all that run in a pipeline, whose batches may meet in one. vLLM counts only the batch at
+// hand, admits more adapters than slots, and stops at an assertion when they meet.
 bool BatchScheduler::has_adapter_slot(Slot s) const {
   const std::uint32_t adapter = sequences_[s].request.adapter;
   if (adapter == 0) return true;
-  return adapters_.has_slot(adapter,
-                            pass_.prefills_deferred ? adapters_of(running_.prefilling()) : 0);
+  AdapterSet reserved = 0;
+  if (rules_.pipeline_stages > 1)
+    reserved = adapters_of(running_.all());
+  else if (pass_.prefills_deferred)
+    reserved = adapters_of(running_.prefilling());
+  return adapters_.has_slot(adapter, reserved);
 }
 
 // Admits requests whose remote KV has arrived. False when the pass can admit no more.
@@ -367,7 +386,9 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
       return;
     }
     const Slot s = queue[position];
-    if (!has_adapter_slot(s)) {
+    // Preempted while it was in a batch: vLLM passes over it until the output is there
+    // (num_stale_output_tokens, vllm-project/vllm#48245).
+    if (in_batch(sequences_[s]) || !has_adapter_slot(s)) {
       ++position;
       continue;
     }

@@ -20,6 +20,9 @@ namespace routesim::sim {
 /// num_computed_tokens, `Sequence::sampled` the answer as far as the scheduler knows it. Used by
 /// the walking pass only.
 ///
+/// A pipeline whose stages overlap counts the same way without drafts: while a sequence is in a
+/// batch under way, known(q) has not moved, and wanted() is 0.
+///
 /// How many drafts are accepted is drawn by request and place in its answer, so that it depends
 /// neither on the order of events nor on the router.
 class Speculation {
@@ -28,18 +31,21 @@ class Speculation {
       : rules_(rules.speculation),
         seed_(seed),
         longest_(rules.max_model_len),
+        in_use_(rules.by_result()),
         async_(rules.async_scheduling) {}
 
-  bool in_use() const { return rules_.in_use(); }
+  bool in_use() const { return in_use_; }
+  /// There are drafts.
+  bool speculates() const { return rules_.in_use(); }
   const SpeculationRules& rules() const { return rules_; }
   /// Tokens for which a request may come to need slots, at most, of `tokens`.
   std::int64_t most_slots(std::int64_t tokens) const {
-    return in_use() ? std::min(tokens + 2 * rules_.tokens + rules_.lookahead + 1, longest_)
-                    : tokens;
+    return speculates() ? std::min(tokens + 2 * rules_.tokens + rules_.lookahead + 1, longest_)
+                        : tokens;
   }
   /// Tokens for which a sequence must have slots when it has `computed` after the step.
   std::int64_t slots(std::int64_t computed) const {
-    return in_use() ? std::min(computed + rules_.lookahead, longest_) : computed;
+    return speculates() ? std::min(computed + rules_.lookahead, longest_) : computed;
   }
 
   /// A sequence enters the engine, or was preempted: it has no drafts.
@@ -140,6 +146,7 @@ class Speculation {
   SpeculationRules rules_;
   std::uint64_t seed_;
   std::int64_t longest_;
+  bool in_use_;
   bool async_;
   std::vector<Drafts> drafts_;  ///< By slot.
   SpeculationCounters counters_;

@@ -108,6 +108,7 @@ struct Sequence {
   std::int64_t entry_pass = 0;   ///< Pass in which it (re-)entered the decode set.
   std::int64_t streak_pass = 0;  ///< Pass since which it has sampled in every pass.
   std::int64_t finish_pass = 0;  ///< Pass that samples the last token.
+  std::int64_t batch_pass = 0;   ///< Pipelines: the last pass that gave it tokens.
   std::int64_t registered = 0;   ///< Leading blocks findable under their key.
   std::int64_t cached = -1;      ///< Prompt tokens hit at first admission.
   std::uint64_t order = 0;       ///< Position in the running list: larger is later.

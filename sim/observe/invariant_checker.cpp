@@ -42,18 +42,22 @@ void InvariantChecker::on_start(const RunView& view) {
     const EngineRules& rules = view.plan.pools[home.pool].rules;
     endpoints_[e].max_num_seqs = rules.max_num_seqs;
     endpoints_[e].max_num_batched_tokens = most_in_step(rules);
+    const int stages = view.replicas[home.replica]->stages();
+    endpoints_[e].last_step.assign(static_cast<std::size_t>(stages), {});
     endpoints_[e].lock_step = view.replicas[home.replica]->ranks() > 1;
   }
 }
 
 void InvariantChecker::start(std::size_t endpoints, std::vector<workloads::StageInfo> stages,
-                             std::int64_t max_num_seqs, std::int64_t max_num_batched_tokens) {
+                             std::int64_t max_num_seqs, std::int64_t max_num_batched_tokens,
+                             std::size_t pipeline_stages) {
   stages_ = std::move(stages);
   counts_.assign(stages_.size(), {});
   endpoints_.assign(endpoints, {});
   for (Endpoint& e : endpoints_) {
     e.max_num_seqs = max_num_seqs;
     e.max_num_batched_tokens = max_num_batched_tokens;
+    e.last_step.assign(pipeline_stages, {});
   }
 }
 
@@ -287,6 +291,32 @@ void InvariantChecker::check_endpoint(std::uint32_t endpoint, const EndpointObse
   e.hit_tokens = seen.hit_tokens;
 }
 
+// Invariant 5: a stage has one batch at a time, a batch is in one stage at a time, and no more
+// batches are under way than there are stages.
+void InvariantChecker::check_order(Endpoint& e, std::uint32_t index, const StepSpan& span) const {
+  const auto who = [&] {
+    return "endpoint " + std::to_string(index) + " at " + seconds(span.begin) + ": ";
+  };
+  const auto stage = static_cast<std::size_t>(span.stage);
+  const std::size_t stages = e.last_step.size();
+  if (!(stage < stages)) [[unlikely]]
+    broken(5, who() + "a step in a stage that does not exist");
+  // A stage's part of a tiny step may be less than a nanosecond.
+  if (!(span.begin >= e.last_step[stage] && (span.end > span.begin || stages > 1))) [[unlikely]]
+    broken(5, who() + "steps overlap");
+  if (!(span.end >= span.begin && (stage == 0 || span.begin >= e.last_step[stage - 1])))
+      [[unlikely]]
+    broken(5, who() + "a batch enters a stage before it has left the one before");
+  e.last_step[stage] = span.end;
+  if (stages == 1) return;
+  if (stage == 0 && e.batch_ends.size() == stages) {
+    if (!(span.begin >= e.batch_ends.front())) [[unlikely]]
+      broken(5, who() + "more batches are under way than the pipeline has stages");
+    e.batch_ends.pop_front();
+  }
+  if (stage + 1 == stages) e.batch_ends.push_back(span.end);
+}
+
 void InvariantChecker::on_step(const StepSpan& span) {
   const std::uint32_t index = first_endpoint_.empty() ? span.replica
                                                       : first_endpoint_[span.replica] +
@@ -295,9 +325,7 @@ void InvariantChecker::on_step(const StepSpan& span) {
   const auto who = [&] {
     return "endpoint " + std::to_string(index) + " at " + seconds(span.begin) + ": ";
   };
-  if (!(span.begin >= e.last_step && span.end > span.begin)) [[unlikely]]
-    broken(5, who() + "steps overlap");
-  e.last_step = span.end;
+  check_order(e, index, span);
   const models::BatchShape& s = span.shape;
   if (!(s.tokens() <= e.max_num_batched_tokens)) [[unlikely]]
     broken(4,

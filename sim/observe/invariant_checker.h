@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -63,7 +64,8 @@ class InvariantChecker final : public Observer {
   static void check_signal(SimTime scraped, SimTime next, Duration interval, SimTime now);
   /// For tests: `endpoints` servers, stages and limits without a simulation.
   void start(std::size_t endpoints, std::vector<workloads::StageInfo> stages,
-             std::int64_t max_num_seqs, std::int64_t max_num_batched_tokens);
+             std::int64_t max_num_seqs, std::int64_t max_num_batched_tokens,
+             std::size_t pipeline_stages = 1);
 
  private:
   enum class Phase : std::uint8_t {
@@ -91,13 +93,15 @@ class InvariantChecker final : public Observer {
     std::int64_t delivered = 0;
     std::int64_t query_tokens = 0, hit_tokens = 0;
     std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0;
-    SimTime last_step;
+    std::vector<SimTime> last_step;  ///< Per pipeline stage: the end of its last span.
+    std::deque<SimTime> batch_ends;  ///< Of the last batches, as many as there are stages.
     bool lock_step = false;
   };
 
   Pending& pending(const workloads::Request& request, const char* event);
   void note_time(SimTime now);
   void close_hold(Pending& p);
+  void check_order(Endpoint& e, std::uint32_t index, const StepSpan& span) const;
   void check_success(const Pending& p, const RequestRecord& r) const;
   void check_stage(std::size_t index, const StageResult& stage) const;
   EndpointObservation observe(std::uint32_t endpoint) const;

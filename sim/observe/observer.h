@@ -31,10 +31,13 @@ struct RunView {
 };
 
 /// One engine step of one rank, or `steps` of them in a row that differ in nothing but their
-/// contexts. Spans of a rank come in time order and never overlap.
+/// contexts; of a pipeline whose stages overlap, what one stage did for one batch. Spans of a rank
+/// and stage come in time order and never overlap. Those of a batch come together, when it is
+/// through, the first stage first.
 struct StepSpan {
   std::uint32_t replica = 0;
   int rank = 0;
+  int stage = 0;
   SimTime begin, end;
   std::int64_t steps = 1;
   models::BatchShape shape;  ///< Of the (last) step; empty for a lock-step rank's dummy batch.

@@ -20,10 +20,11 @@ class ObserverList::StepRelay final : public StepListener {
       if (o->wants_steps()) observers_.push_back(o);
   }
   bool needed() const { return !observers_.empty(); }
-  void on_step(const Replica& replica, int rank, const models::BatchShape& shape, SimTime begin,
-               SimTime end) override {
+  void on_step(const Replica& replica, StepPlace place, const models::BatchShape& shape,
+               SimTime begin, SimTime end) override {
     const StepSpan span{.replica = number_.at(&replica),
-                        .rank = rank,
+                        .rank = place.rank,
+                        .stage = place.stage,
                         .begin = begin,
                         .end = end,
                         .steps = 1,

@@ -122,7 +122,7 @@ class Resolver {
                                             const KvLog& log, const std::string& path);
   bool check_tiers(const KvTierConfig& tiers, std::int64_t block_size, const std::string& at);
   void add_tiers(ResolvedPool& pool, const TierHost& host, const std::string& path);
-  void warn_of_stages(const PoolConfig& config, const std::string& path);
+  void set_stages(ResolvedPool& pool, const std::string& path);
   PoolConfig adapted(PoolConfig c, const models::ModelSpec& model, const models::KvLayout& layout,
                      const std::string& path);
   std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
@@ -151,7 +151,22 @@ models::Parallelism parallelism_of(const PoolConfig& c) {
   return {.tp = c.tensor_parallel,
           .pp = c.pipeline_parallel,
           .dp = c.data_parallel,
-          .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
+          .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1,
+          .dcp = c.decode_context_parallel};
+}
+
+/// The first thing that is not simulated beside decode context parallelism.
+std::optional<PoolFault> shared_kv_fault(const PoolConfig& c) {
+  if (c.decode_context_parallel == 1) return std::nullopt;
+  const auto beside = [](const std::string& what) {
+    return PoolFault{"decode_context_parallel", "is not simulated " + what,
+                     "leave one of the two out"};
+  };
+  if (c.engine.kind == EngineKind::kSglang) return beside("with engine.kind sglang");
+  if (c.role != PoolRole::kBoth) return beside("in prefill and decode pools");
+  if (c.engine.kv_tiers) return beside("beside kv_tiers");
+  if (c.engine.speculative) return beside("beside speculative");
+  return std::nullopt;
 }
 
 std::string suggestion(const std::string& name, const std::string& otherwise) {
@@ -213,11 +228,26 @@ std::optional<models::Drafter> Resolver::drafter(const PoolConfig& c,
   return made;
 }
 
-void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
-  if (c.pipeline_parallel == 1) return;
+// Pipeline stages overlap in engine cores that stand alone and have no tiers. There passes are
+// scheduled from results, with async_scheduling, too: no step holds a request that is in a batch
+// under way (vllm-project/vllm#32359). What that hides of the host's work, the step times know.
+void Resolver::set_stages(ResolvedPool& pool, const std::string& path) {
+  const PoolConfig& c = pool.config;
+  if (c.pipeline_parallel == 1 || pool.rules.sglang) return;
+  if (c.engine.async_scheduling.value_or(false) && !from_2026(c.engine.preset))
+    error(path + ".engine.async_scheduling",
+          "cannot be true with pipeline_parallel in presets of 2025: vLLM refuses both together",
+          "leave it out; presets of 2026 have both");
+  const bool tiers = pool.rules.tiers.in_use();
+  if (!pool.lock_step && !tiers) {
+    pool.rules.pipeline_stages = c.pipeline_parallel;
+    pool.rules.async_scheduling = false;
+    return;
+  }
   diagnostics_.warning(inputs_.where, path + ".pipeline_parallel",
-                       "stages run one after another here; vLLM keeps a batch in each, which can "
-                       "bring up to " +
+                       "stages run one after another here where there are " +
+                           std::string(tiers ? "kv_tiers" : "DP ranks in lock step") +
+                           "; vLLM keeps a batch in each, which can bring up to " +
                            std::to_string(c.pipeline_parallel) +
                            " times the throughput of a saturated server");
 }
@@ -430,14 +460,13 @@ PoolConfig Resolver::adapted(PoolConfig c, const models::ModelSpec& model,
   const auto warn = [&](const std::string& key, const std::string& message) {
     diagnostics_.warning(inputs_.where, path + key, message);
   };
-  warn_of_stages(c, path);
   if (c.engine.moe_backend != MoeBackend::kAuto &&
       !(model.is_moe() && (model.weights == models::WeightDtype::kMxfp4 ||
                            model.weights == models::WeightDtype::kNvfp4)))
     warn(".engine.moe_backend",
          "has no effect: " + model.name + " has no experts in 4-bit floating point");
   if (c.engine.kind == EngineKind::kVllm && layout.block_size != c.engine.block_size &&
-      !layout.states && model.compressed.empty())
+      !layout.states && model.compressed.empty() && c.decode_context_parallel == 1)
     warn(".engine.block_size", "is " + std::to_string(layout.block_size) +
                                    " for the layers that see everything, so that their blocks are "
                                    "as large as those of the windowed ones");
@@ -460,7 +489,9 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   const std::optional<Named> entries = named(given, path);
   if (!entries) return std::nullopt;
   const auto& [gpu, model, dtype] = *entries;
-  if (const std::optional<PoolFault> fault = sglang_fault(given, *model)) {
+  std::optional<PoolFault> fault = sglang_fault(given, *model);
+  if (!fault) fault = shared_kv_fault(given);
+  if (fault) {
     error(path + "." + fault->key, fault->message, fault->hint);
     return std::nullopt;
   }
@@ -508,6 +539,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   out.descriptors = descriptors(c, *model, drafts ? drafts->model.layers : 0, hybrid);
   if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);
+  set_stages(out, path);
   return out;
 }
 
@@ -519,6 +551,7 @@ void Resolver::relocate(const Diagnostics& found, const std::string& path, bool 
     if (key == "pp") key = "pipeline_parallel";
     if (key == "dp") key = "data_parallel";
     if (key == "ep") key = "expert_parallel";
+    if (key == "dcp") key = "decode_context_parallel";
     if (key == "num_gpu_blocks" && tokens_given) key = "kv_cache_tokens";
     if (key == "gpu_memory_utilization" || key == "num_gpu_blocks" || key == "kv_cache_tokens" ||
         key == "block_size" || key == "max_model_len")

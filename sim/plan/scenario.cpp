@@ -23,14 +23,16 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"pipeline_parallel", "Pipeline stages."}, c.pipeline_parallel, IntRange{1, 64});
   field(d,
         {"data_parallel",
-         "Engine cores (DP ranks) per server, each with its own scheduler and "
-         "KV cache."},
+         "Engine cores (DP ranks) per server, each with its own scheduler and KV cache."},
         c.data_parallel, IntRange{1, 256});
   field(d,
         {"expert_parallel",
-         "Spread the experts of a MoE model over all ranks; they then step in "
-         "lock step."},
+         "Spread the experts of a MoE model over all ranks; they then step in lock step."},
         c.expert_parallel);
+  field(d,
+        {"decode_context_parallel",
+         "GPUs of tensor_parallel that share the KV of a sequence instead of keeping copies."},
+        c.decode_context_parallel, IntRange{1, 64});
   field(d,
         {"data_parallel_balancing",
          "external: each rank is an endpoint of the router; internal: "
@@ -56,8 +58,7 @@ void describe(Describer& d, PoolConfig& c) {
         {"vllm_serve",
          "How the servers are started, for every key above that is not written: a command line of "
          "`vllm serve` or `sglang serve` (or its words, or the flags as a map), or the path of a "
-         "file with "
-         "them, a Kubernetes manifest, Helm values or a kustomize folder."},
+         "file with them, a Kubernetes manifest, Helm values or a kustomize folder."},
         c.vllm_serve);
 }
 

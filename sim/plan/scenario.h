@@ -38,6 +38,7 @@ struct PoolConfig {
   std::int64_t pipeline_parallel = 1;
   std::int64_t data_parallel = 1;
   bool expert_parallel = false;
+  std::int64_t decode_context_parallel = 1;
   DataParallelBalancing data_parallel_balancing = DataParallelBalancing::kExternal;
   std::string kv_cache_dtype = "auto";  ///< auto, bf16 or fp8.
   std::string latency_model = "auto";   ///< auto, measured, kernels or roofline.

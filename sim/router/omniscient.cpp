@@ -46,12 +46,14 @@ double Omniscient::seconds_per_token(std::uint32_t row) const {
                                  .prefill_pairs = tokens * tokens};
   const auto ticks = static_cast<double>(pool.latency->step_ticks(shape));
   return ticks * kSecondsPerTick / static_cast<double>(tokens) /
-         static_cast<double>(endpoints_.ranks(row));
+         static_cast<double>(endpoints_.ranks(row) *
+                             static_cast<std::size_t>(pool.rules.pipeline_stages));
 }
 
 double Omniscient::step_s(std::uint32_t row, double requests, double context) const {
   const ResolvedPool& pool = plan_.pools[endpoints_[endpoints_.first(row)].pool];
-  const auto ranks = static_cast<double>(endpoints_.ranks(row));
+  const auto ranks = static_cast<double>(endpoints_.ranks(row) *
+                                         static_cast<std::size_t>(pool.rules.pipeline_stages));
   models::BatchShape shape{
       .decode_requests = std::max<std::int64_t>(1, std::llround(requests / ranks)),
       .decode_context = std::llround(context / ranks)};

@@ -86,8 +86,11 @@ policies::LatencyPrediction PerfectPredictor::predict(const EndpointHome& home, 
   const Replica& replica = *replicas_[home.replica];
   const BatchScheduler& scheduler = replica.scheduler(home.rank);
   models::BatchShape decodes;
-  decodes.decode_requests = scheduler.decoding();
-  decodes.decode_context = scheduler.decode_context();
+  // A pipeline's batches share them, and the chunks of a prompt follow each other at the distance
+  // of a stage.
+  const std::int64_t stages = pool.rules.pipeline_stages;
+  decodes.decode_requests = scheduler.decoding() / stages;
+  decodes.decode_context = scheduler.decode_context() / stages;
   const SpeculationRules& speculation = pool.rules.speculation;
   decodes.draft_tokens = speculation.tokens * decodes.decode_requests;
   policies::LatencyPrediction out{.present = true};
@@ -104,7 +107,8 @@ policies::LatencyPrediction PerfectPredictor::predict(const EndpointHome& home, 
     const std::int64_t own = std::min(prompt_tokens - computed, budget - others);
     add_chunk(step, computed, own);
     computed += own;
-    out.ttft_ms += step_ms(pool, step, replica.ranks());
+    const double ms = step_ms(pool, step, replica.ranks());
+    out.ttft_ms += computed < prompt_tokens ? ms / static_cast<double>(stages) : ms;
     decodes.decode_context += decodes.decode_requests;
   }
   models::BatchShape with = decodes;

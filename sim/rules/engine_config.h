@@ -106,7 +106,13 @@ struct EngineRules {
   FreeQueue free_queue = FreeQueue::kAppendAll;
   TierRules tiers;  ///< KV blocks outside GPU memory.
   SpeculationRules speculation;
+  /// Pipeline stages that work on different batches at a time; 1: a step passes all of them alone.
+  std::int64_t pipeline_stages = 1;
   std::optional<SglangRules> sglang;  ///< Absent: vLLM schedules.
+
+  /// Tokens of sequences that decode are counted one by one, when the result of their step is
+  /// there: it may bring several, or none of the next steps may hold the sequence.
+  bool by_result() const { return speculation.in_use() || pipeline_stages > 1; }
 };
 
 /// The API server as the user configures it. Absent values are the engine preset's.

@@ -72,10 +72,10 @@ struct Room {
 };
 const std::vector<Room> kRooms = {{"base", 2'500, 2'600},
                                   {"policies", 24'510, 22'500},
-                                  {"models", 6'600, 7'000},
+                                  {"models", 6'690, 7'000},
                                   {"workloads", 11'980, 12'000},
-                                  {"sim", 21'540, 19'000},
-                                  {"tools", 57'870, 37'500},
+                                  {"sim", 21'870, 19'000},
+                                  {"tools", 57'890, 37'500},
                                   {"tools/ingest/tree", 2'570, 1'900},
                                   {"tools/ingest/servers", 4'570, 2'800},
                                   {"tools/ingest/routers", 1'640, 1'200},

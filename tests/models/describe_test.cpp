@@ -66,7 +66,7 @@ TEST(Describe, EveryConfigStructOfTheModule) {
   EXPECT_EQ(audit(SparseLayers{}), 6u);
   EXPECT_EQ(audit(CompressedLayers{}), 2u);
   EXPECT_EQ(audit(WeightFormat{}), 3u);
-  EXPECT_EQ(audit(Parallelism{}), 4u);
+  EXPECT_EQ(audit(Parallelism{}), 5u);
   EXPECT_EQ(audit(CostCurveParameters{}), 15u);
   EXPECT_EQ(audit(FittedRange{}), 4u);
   EXPECT_EQ(audit(FittedCurve{}), 9u);

@@ -228,5 +228,28 @@ TEST(Parallelism, EpOnlyForMoeAndOnlyTheWholeGroup) {
   EXPECT_TRUE(check_parallelism(model("Qwen3-32B"), {.tp = 16}, d)) << "KV heads are replicated";
 }
 
+TEST(Parallelism, ContextsAreSharedByGpusThatHaveCopies) {
+  const auto fault = [](const char* name, std::int64_t tp, std::int64_t dcp) {
+    Diagnostics d;
+    return check_parallelism(model(name), {.tp = tp, .dcp = dcp}, d) ? ""
+                                                                     : d.items().front().message;
+  };
+  EXPECT_EQ(fault("DeepSeek-R1", 8, 8), "");
+  EXPECT_EQ(fault("DeepSeek-R1", 8, 3), "must divide the 8 tensor-parallel GPUs (got 3)");
+  EXPECT_EQ(fault("Qwen3-32B", 16, 2), "");
+  EXPECT_EQ(fault("Qwen3-32B", 16, 4), "cannot exceed tp / KV heads = 2 of Qwen3-32B (got 4)");
+  EXPECT_EQ(fault("Qwen3-32B", 8, 2), "cannot exceed tp / KV heads = 1 of Qwen3-32B (got 2)");
+  EXPECT_NE(fault("gpt-oss-120b", 16, 2), "");
+}
+
+TEST(KvLayout, GpusThatShareAContextHoldABlockOfItTogether) {
+  const ModelSpec& m = model("DeepSeek-R1");
+  const KvLayout alone = kv_layout(m, KvDtype::kBf16, {.tp = 8}, 64);
+  const KvLayout shared = kv_layout(m, KvDtype::kBf16, {.tp = 8, .dcp = 8}, 64);
+  EXPECT_EQ(shared.block_size, 512);
+  EXPECT_EQ(shared.bytes_per_block, alone.bytes_per_block);
+  EXPECT_EQ(kv_bytes_per_token_per_gpu(m, KvDtype::kBf16, {.tp = 8, .dcp = 8}), 70'272 / 8);
+}
+
 }  // namespace
 }  // namespace routesim::models

@@ -77,6 +77,39 @@ TEST(Roofline, TermsByHandOnAnIdealAccelerator) {
   EXPECT_NEAR(ms(graphs.step_ticks(decode(9, 0))), 4.8 + 0.9, 1e-6);
 }
 
+// Ten GPUs with a query head each and two copies of five KV heads.
+TEST(Roofline, SharedContextsByHand) {
+  AcceleratorSpec a = ideal();
+  a.collective_us = 1;
+  a.collective_efficiency = 0.5;
+  const Roofline alone(a, toy(), {.tp = 10}), two(a, toy(), {.tp = 10, .dcp = 2});
+  // 400 bytes per token and layer: 4 ns, of which each GPU now reads half. Query and output are 100
+  // wide and the LSE of two heads has 8 bytes, in 10 layers at 500 GB/s; and three collectives of
+  // 1 us per layer.
+  const double exchange = 10.0 * (200 + 200 + 8) / 500;
+  EXPECT_NEAR(ms(alone.step_ticks(decode(8, 5000)) - two.step_ticks(decode(8, 5000))),
+              (8 * 5000 * 2 - 8 * exchange - 30'000) * 1e-6, 1e-6);
+  EXPECT_EQ(two.decode_run(decode(8, 5000)).increment, 8 * 2 * kTicksPerNanosecond);
+  EXPECT_NEAR(ms(two.step_ticks(prefill(4000)) - alone.step_ticks(prefill(4000))),
+              (4000 * exchange + 30'000) * 1e-6, 1e-6);
+  // A latent of 512 + 64: its products bind, and they stay as many. Queries and outputs are as
+  // wide; a chunk gathers what was before it.
+  ModelSpec m = toy();
+  m.kv_lora_rank = 512;
+  m.rope_dim = 64;
+  m.v_head_dim = 100;
+  const Roofline latent(a, m, {.tp = 10}), shared(a, m, {.tp = 10, .dcp = 2});
+  const double absorbed = 10.0 * (2 * (576 + 512) + 8) / 500;
+  EXPECT_NEAR(ms(shared.step_ticks(decode(8, 5000)) - latent.step_ticks(decode(8, 5000))),
+              (8 * absorbed + 30'000) * 1e-6, 1e-6);
+  BatchShape chunk = prefill(1000);
+  const double first = ms(shared.step_ticks(chunk) - latent.step_ticks(chunk));
+  EXPECT_NEAR(first, 0.030, 1e-6);
+  chunk.prefill_context += 3000;
+  const double second = ms(shared.step_ticks(chunk) - latent.step_ticks(chunk));
+  EXPECT_NEAR(second - first, 10.0 * 0.5 * 3000 * 1152 / 500 * 1e-6, 1e-6);
+}
+
 TEST(Roofline, Nvfp4IsMultipliedWhereTheGpuCanAndWidenedElsewhere) {
   ModelSpec m = toy();
   m.weights = WeightDtype::kNvfp4;

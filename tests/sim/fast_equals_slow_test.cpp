@@ -273,6 +273,32 @@ TEST(FastEqualsSlow, WithSpeculation) {
   EXPECT_GT(totals.disaggregated, 400);
 }
 
+// So do pipelines whose stages overlap.
+TEST(FastEqualsSlow, WithPipelines) {
+  Totals totals;
+  std::int64_t pools = 0;
+  for (std::uint64_t seed = 1; seed <= 800; ++seed) {
+    RunPlan plan = seed % 4 == 0 ? swarm_plan_with_adapters(seed) : swarm_plan(seed);
+    for (ResolvedPool& pool : plan.pools) {
+      if (pool.lock_step || pool.rules.tiers.in_use()) continue;
+      pool.rules.pipeline_stages = 2 + static_cast<std::int64_t>(seed % 3);
+      pool.rules.async_scheduling = false;
+      if (seed % 5 == 0) {
+        pool.rules.window_groups = 1 + static_cast<std::int64_t>(seed % 2);
+        pool.rules.window_tokens = 8 + static_cast<std::int64_t>(seed % 50);
+      }
+      ++pools;
+    }
+    expect_fast_equals_slow(plan, seed, totals);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(pools, 400);
+  EXPECT_GT(totals.requests, 5'000);
+  EXPECT_GT(totals.preemptions, 500);
+  EXPECT_GT(totals.disaggregated, 400);
+  EXPECT_GT(totals.timeouts, 100);
+}
+
 // SGLang's scheduler in the servers that do nothing that only vLLM does.
 TEST(FastEqualsSlow, WithSglang) {
   Totals totals;

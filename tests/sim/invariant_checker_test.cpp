@@ -1,6 +1,7 @@
 // The checker hears a doctored sequence of observations and names the invariant it breaks.
 #include "sim/observe/invariant_checker.h"
 
+#include <array>
 #include <functional>
 
 #include "sim/router/router.h"
@@ -164,6 +165,33 @@ TEST_F(Story, Invariant5StepsDoNotOverlap) {
   span.begin = at_ms(9);
   span.end = at_ms(19);
   EXPECT_EQ(broken_by([&] { checker.on_step(span); }), 5);
+}
+
+/// The number of the invariant that spans of (stage, begin, end) of two stages break, in ms.
+int broken_by_stays(const std::vector<std::array<int, 3>>& stays) {
+  InvariantChecker two;
+  two.start(1, {}, 4, 100, 2);
+  return broken_by([&] {
+    for (const auto& [stage, begin, end] : stays) {
+      StepSpan span;
+      span.stage = stage;
+      span.begin = at_ms(begin);
+      span.end = at_ms(end);
+      span.shape.decode_requests = 1;
+      two.on_step(span);
+    }
+  });
+}
+TEST(InvariantChecker, Invariant5BatchesGoThroughTheStagesInOrder) {
+  EXPECT_EQ(broken_by_stays({{0, 0, 10}, {1, 10, 20}, {0, 10, 20}, {1, 20, 30}, {0, 20, 30}}), 0);
+  // Two batches in the first stage, two in the second, one in both.
+  EXPECT_EQ(broken_by_stays({{0, 0, 10}, {1, 10, 20}, {0, 9, 19}}), 5);
+  EXPECT_EQ(broken_by_stays({{0, 0, 10}, {1, 10, 20}, {0, 10, 20}, {1, 19, 30}}), 5);
+  EXPECT_EQ(broken_by_stays({{0, 0, 10}, {1, 9, 20}}), 5);
+  // A third batch while the first is in the second stage; a stage too many; time that goes back.
+  EXPECT_EQ(broken_by_stays({{0, 0, 10}, {1, 10, 40}, {0, 10, 20}, {1, 40, 50}, {0, 20, 30}}), 5);
+  EXPECT_EQ(broken_by_stays({{0, 0, 10}, {1, 10, 20}, {2, 20, 30}}), 5);
+  EXPECT_EQ(broken_by_stays({{0, 0, 10}, {1, 20, 15}}), 5);
 }
 
 TEST_F(Story, Invariant11FirstTokensComeBeforeLastOnes) {

@@ -29,7 +29,8 @@ class ObviousEngine {
         latency_(std::move(latency)),
         tiers_(rules),
         workers_(rules),
-        seen_blocks_(ceil_blocks(rules.window_tokens - 1)) {
+        seen_blocks_(ceil_blocks(rules.window_tokens - 1)),
+        stage_free_(static_cast<std::size_t>(rules.pipeline_stages)) {
     blocks_.resize(static_cast<std::size_t>(rules.num_gpu_blocks));
     for (int b = 1; b < rules.num_gpu_blocks; ++b) free_.push_back(b);
     publish();
@@ -60,7 +61,7 @@ class ObviousEngine {
     Input in{.read = requests_[id].get()};
     if (requests_[id]->status != Status::kHeld) in.read = nullptr;
     in.news = true;
-    in.steps = stepping_ ? steps_until_heard() : 0;
+    in.steps = stepping_ ? steps_until_heard(now) : 0;
     take(in, now);
   }
   void run() { advance_to(SimTime::max()); }
@@ -77,7 +78,7 @@ class ObviousEngine {
         Input in;
         in.copied = tiers_.pop_copy();
         in.news = true;
-        in.steps = stepping_ ? steps_until_heard() : 0;
+        in.steps = stepping_ ? steps_until_heard(next) : 0;
         take(in, next);
         continue;
       }
@@ -154,6 +155,7 @@ class ObviousEngine {
     models::BatchShape shape;
     std::optional<ObviousTiers::Copy> stores{};
     ObviousWorkerCache::Copies copies{};
+    std::int64_t begin = 0, end = 0;  // Ticks; pipelines.
   };
   struct Input {
     Request* arrival = nullptr;
@@ -184,7 +186,15 @@ class ObviousEngine {
     launch();
     tiers_.start_copies(now);
   }
-  int steps_until_heard() const { return rules_.async_scheduling ? 2 : 1; }
+  // A pipeline's first stage looks when a batch comes in, and its last one later: the next batch to
+  // come in tells what both have seen.
+  int steps_until_heard(SimTime now) const {
+    if (!pipelined()) return rules_.async_scheduling ? 2 : 1;
+    int inside = 1;
+    for (const Step& s : queue_)
+      if (!s.work.empty() && s.begin / models::kTicksPerNanosecond <= now.ns()) ++inside;
+    return inside;
+  }
   SimTime end() const { return SimTime::from_ns(ticks_ / models::kTicksPerNanosecond); }
   void publish() {
     gauges = {.running = std::ssize(running_),
@@ -222,7 +232,7 @@ class ObviousEngine {
     }
     inbox_ = kept;
     for (Request* r : ending_)
-      inbox_.push_back({.over = r, .news = true, .steps = steps_until_heard() - 1});
+      inbox_.push_back({.over = r, .news = true, .steps = steps_until_heard(SimTime::max()) - 1});
     ending_.clear();
   }
   void apply(News news, ObviousPull& pull) {
@@ -234,7 +244,61 @@ class ObviousEngine {
     if (news == News::kArrived || news == News::kFailed)
       tiers_.end_pull(pull, news == News::kArrived);
   }
+  // ---- pipelines ------------------------------------------------------------------------------
+  bool pipelined() const { return rules_.pipeline_stages > 1; }
+  bool flies(const Request* r, const Step& step) const {
+    return std::any_of(step.work.begin(), step.work.end(), [r](const Work& w) { return w.r == r; });
+  }
+  bool flies(const Request* r) const {
+    return std::any_of(queue_.begin(), queue_.end(),
+                       [&](const Step& step) { return flies(r, step); });
+  }
+  bool any_work() const {
+    return std::any_of(queue_.begin(), queue_.end(), [](const Step& s) { return !s.work.empty(); });
+  }
+  // Through one stage after the other, behind the batch before.
+  void send_through(Step& step) {
+    const std::int64_t stages = rules_.pipeline_stages;
+    const std::int64_t all = latency_->step_ticks(step.shape);
+    const std::int64_t head = latency_->last_stage_ticks(step.shape);
+    step.end = ticks_;
+    for (std::int64_t s = 0; s < stages; ++s) {
+      std::int64_t& free = stage_free_[static_cast<std::size_t>(s)];
+      step.end = std::max(step.end, free);
+      if (s == 0) step.begin = step.end;
+      step.end += (all - head) * (s + 1) / stages - (all - head) * s / stages;
+      if (s + 1 == stages) step.end += head;
+      free = step.end;
+    }
+  }
+  // step_with_batch_queue(), again and again until it waits for a batch, or has none.
+  void launch_pipelined() {
+    stepping_ = false;
+    for (;;) {
+      const bool requests = !running_.empty() || !waiting_.empty() || !loading_.empty();
+      if (requests && std::ssize(queue_) < rules_.pipeline_stages) {
+        Step step = any_work() ? schedule() : schedule_something();
+        if (!step.work.empty()) send_through(step);
+        queue_.push_back(step);
+        continue;
+      }
+      if (!any_work()) {  // Batches without work go round for ever.
+        queue_.clear();
+        if (inbox_.empty()) return publish();
+        read_news(true);
+        continue;
+      }
+      gpu_ = queue_.front();
+      queue_.pop_front();
+      if (gpu_.work.empty()) continue;
+      ticks_ = gpu_.end;
+      stepping_ = true;
+      return;
+    }
+  }
+
   void launch() {
+    if (pipelined()) return launch_pipelined();
     if (ahead_) {
       gpu_ = std::exchange(ahead_, std::nullopt).value();
     } else {
@@ -396,6 +460,11 @@ class ObviousEngine {
     while (!waiting_.empty() && budget > 0) {
       if (static_cast<std::int64_t>(running_.size()) == rules_.max_num_seqs) break;
       Request* r = waiting_.front();
+      if (flies(r)) {  // Preempted, and a token of it, or the end of a chunk, is still to come.
+        skipped.push_back(r);
+        waiting_.pop_front();
+        continue;
+      }
       const Hits hits = lookup(*r);
       std::int64_t computed = std::ssize(hits.blocks) * rules_.block_size;
       std::int64_t loaded = 0;
@@ -551,6 +620,15 @@ class ObviousEngine {
         step.shape.shared_context += (b.references - 1) * rules_.block_size;
         step.shape.shared_once += rules_.block_size;
       }
+    if (pipelined()) {
+      // This batch has its part of the readers, as its part of all contexts is.
+      std::int64_t all = 0;
+      for (const Request* r : running_) all += r->computed >= r->target ? r->computed : 0;
+      const std::int64_t reads = step.shape.shared_context + step.shape.shared_once;
+      const std::int64_t own =
+          all > 0 ? step.shape.decode_context * reads / all - step.shape.shared_once : 0;
+      step.shape.shared_context = std::max<std::int64_t>(own, 0);
+    }
     step.shape.shared_context = std::min(step.shape.shared_context, step.shape.decode_context);
   }
 
@@ -610,7 +688,7 @@ class ObviousEngine {
     if (step.stores) tiers_.submit(*step.stores);
     workers_.end_step(step.copies);
     for (Request* r : ending_)
-      inbox_.push_back({.over = r, .news = true, .steps = steps_until_heard()});
+      inbox_.push_back({.over = r, .news = true, .steps = steps_until_heard(SimTime::max())});
     ending_.clear();
   }
 
@@ -799,6 +877,8 @@ class ObviousEngine {
   std::vector<Input> inbox_;
   Step gpu_;
   std::optional<Step> ahead_;
+  std::deque<Step> queue_;                // Pipelines: batches behind gpu_, oldest first.
+  std::vector<std::int64_t> stage_free_;  // When each stage is done with its last batch, ticks.
   bool stepping_ = false;
   bool preempted_ = false;
   std::int64_t ticks_ = 0;

@@ -195,7 +195,8 @@ std::string text_of(const Case& c) {
       << r.skip_unallocatable_head << " priority " << static_cast<int>(r.scheduling_policy)
       << " free " << static_cast<int>(r.free_queue) << " polls " << r.idle_polling << " requests "
       << c.arrivals.size() << " drafts " << r.speculation.tokens << " lookahead "
-      << r.speculation.lookahead << " drops " << r.speculation.drops_last_hit;
+      << r.speculation.lookahead << " drops " << r.speculation.drops_last_hit << " stages "
+      << r.pipeline_stages;
   const TierRules& t = r.tiers;
   if (t.in_use())
     out << " windows " << r.window_groups << " x " << r.window_tokens << " chunks " << t.cpu_chunks
@@ -311,6 +312,34 @@ TEST(ObviousEngine, AgreesWithSpeculation) {
     RandomStream random(seed, Stream::kTest, 9);
     if (c.rules.async_scheduling) c.rules.scheduling_policy = SchedulingPolicy::kFcfs;
     add_speculation(c.rules, random);
+    if (seed % 3 == 0) add_aborts(c, seed);
+    if (seed % 5 == 0) add_holds(c, random);
+    expect_same(c, seed, true, preemptions);
+    if (HasFatalFailure()) return;
+    expect_same(c, seed, false, preemptions);
+    if (HasFatalFailure()) return;
+  }
+  if (cases > 1000) {
+    EXPECT_GT(preemptions, 1000);
+  }
+}
+
+// Two to four stages that overlap, the last one longer.
+TEST(ObviousEngine, AgreesWithPipelines) {
+  const std::uint64_t first = from_environment("ROUTESIM_SWARM_FIRST", 1);
+  const std::uint64_t cases = from_environment("ROUTESIM_SWARM_COUNT", 1500);
+  std::int64_t preemptions = 0;
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    Case c = random_case(70'000'000 + seed);
+    RandomStream random(seed, Stream::kTest, 10);
+    c.rules.async_scheduling = false;
+    c.rules.pipeline_stages = pick(random, 2, 4);
+    c.rules.idle_polling = random.below(2) == 0;
+    KneeLatency::Coefficients k;
+    if (random.below(2) == 0) k.head = pick(random, 0, 40'000'000);
+    if (random.below(3) == 0) k.floor = pick(random, 0, 4'000'000'000);
+    c.latency = std::make_shared<KneeLatency>(k);
+    if (random.below(3) == 0) add_windows(c.rules, random);
     if (seed % 3 == 0) add_aborts(c, seed);
     if (seed % 5 == 0) add_holds(c, random);
     expect_same(c, seed, true, preemptions);

@@ -374,6 +374,80 @@ TEST(SglangPool, MemoryAndKernelsAreSglangs) {
   EXPECT_EQ(resolved(s).rules.block_size, 64);
 }
 
+TEST(PipelinePool, StagesOverlapWhereACoreStandsAlone) {
+  const auto resolved_with = [](EnginePreset preset, auto change, std::string& said) {
+    Scenario s = one_pool("Qwen3-32B", preset);
+    s.cluster.pools[0].pipeline_parallel = 2;
+    change(s.cluster.pools[0]);
+    Diagnostics d;
+    const std::optional<RunPlan> plan = resolve(s, no_files(), d);
+    said = d.items().empty() ? "" : d.items().front().path + " " + d.items().front().message;
+    return plan ? std::optional(plan->pools[0].rules) : std::nullopt;
+  };
+  std::string said;
+  const auto nothing = [](PoolConfig&) {};
+  for (const EnginePreset preset : {EnginePreset::k2025H2, EnginePreset::k2026H1}) {
+    const std::optional<EngineRules> rules = resolved_with(preset, nothing, said);
+    ASSERT_TRUE(rules) << said;
+    EXPECT_EQ(said, "");
+    EXPECT_EQ(rules->pipeline_stages, 2);
+    EXPECT_FALSE(rules->async_scheduling) << "scheduled from results";
+  }
+  const auto ranks = [](PoolConfig& p) { p.data_parallel = 2; };
+  const std::optional<EngineRules> step = resolved_with(EnginePreset::k2025H2, ranks, said);
+  ASSERT_TRUE(step) << said;
+  EXPECT_EQ(step->pipeline_stages, 1);
+  EXPECT_EQ(said,
+            "cluster.pools[0].pipeline_parallel stages run one after another here where "
+            "there are DP ranks in lock step; vLLM keeps a batch in each, which can bring up "
+            "to 2 times the throughput of a saturated server");
+  EXPECT_EQ(resolved_with(EnginePreset::k2026H1, ranks, said)->pipeline_stages, 2)
+      << "ranks of a dense model";
+  const auto tiers = [](PoolConfig& p) { p.engine.kv_tiers = KvTierConfig{.cpu_gib = 10}; };
+  const std::optional<EngineRules> offloading = resolved_with(EnginePreset::k2026H1, tiers, said);
+  ASSERT_TRUE(offloading) << said;
+  EXPECT_EQ(offloading->pipeline_stages, 1);
+  EXPECT_TRUE(offloading->async_scheduling);
+  EXPECT_NE(said.find("where there are kv_tiers;"), std::string::npos) << said;
+  const auto async = [](PoolConfig& p) { p.engine.async_scheduling = true; };
+  EXPECT_TRUE(resolved_with(EnginePreset::k2026H1, async, said));
+  EXPECT_FALSE(resolved_with(EnginePreset::k2025H2, async, said));
+  EXPECT_EQ(said,
+            "cluster.pools[0].engine.async_scheduling cannot be true with pipeline_parallel "
+            "in presets of 2025: vLLM refuses both together");
+}
+
+TEST(SharedContext, BlocksHoldAsManyTimesTheTokens) {
+  Scenario s = one_pool("DeepSeek-R1", EnginePreset::k2026H1);
+  s.cluster.pools[0].accelerator = "H200-SXM";
+  s.cluster.pools[0].tensor_parallel = 8;
+  s.cluster.pools[0].latency_model = "roofline";
+  const ResolvedPool alone = resolved(s);
+  s.cluster.pools[0].decode_context_parallel = 8;
+  const ResolvedPool shared = resolved(s);
+  EXPECT_EQ(shared.rules.block_size, 8 * alone.rules.block_size);
+  EXPECT_EQ(shared.rules.num_gpu_blocks, alone.rules.num_gpu_blocks);
+  EXPECT_EQ(shared.kv_cache_tokens, 8 * alone.kv_cache_tokens);
+  EXPECT_NE(shared.latency->provenance().find(" dcp8"), std::string::npos);
+  const auto said = [&](auto change) {
+    Scenario other = s;
+    change(other.cluster.pools[0]);
+    Diagnostics d;
+    EXPECT_FALSE(resolve(other, no_files(), d));
+    return d.items().empty() ? "" : d.items().front().path + " " + d.items().front().message;
+  };
+  const std::string key = "cluster.pools[0].decode_context_parallel ";
+  EXPECT_EQ(said([](PoolConfig& p) { p.engine.kv_tiers = KvTierConfig{.cpu_gib = 10}; }),
+            key + "is not simulated beside kv_tiers");
+  EXPECT_EQ(said([](PoolConfig& p) { p.role = PoolRole::kDecode; }),
+            key + "is not simulated in prefill and decode pools");
+  EXPECT_EQ(said([](PoolConfig& p) { p.decode_context_parallel = 3; }),
+            key + "must divide the 8 tensor-parallel GPUs (got 3)");
+  EXPECT_EQ(said([](PoolConfig& p) { p.latency_model = "kernels"; }),
+            "cluster.pools[0].latency_model cannot be kernels: attention over KV that GPUs share "
+            "has no measured kernels");
+}
+
 TEST(SglangPool, WhatItLacksIsSaid) {
   const auto error = [](const Scenario& s) {
     Diagnostics d;

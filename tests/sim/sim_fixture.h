@@ -54,12 +54,16 @@ class KneeLatency final : public models::LatencyModel {
     std::int64_t prefill_pair = 7'169;
     std::int64_t chunk = 51'200'021;
     std::int64_t group_token = 9'216'001;
+    std::int64_t head = 0;              ///< Per sequence, in the last stage of a pipeline.
     std::int64_t fitted_context = 400;  ///< Tokens of unshared decode context.
   };
   explicit KneeLatency(const Coefficients& c) : c_(c) {}
 
   std::int64_t step_ticks(const models::BatchShape& s) const override {
     return std::max(c_.floor, slope(s));
+  }
+  std::int64_t last_stage_ticks(const models::BatchShape& s) const override {
+    return std::min(step_ticks(s), c_.head * s.sampled());
   }
   models::DecodeRun decode_run(const models::BatchShape& s) const override {
     const std::int64_t first = slope(s);
@@ -208,7 +212,7 @@ class Server {
  public:
   Server(const EngineRules& rules, std::shared_ptr<const models::LatencyModel> latency,
          bool reference = false, int ranks = 1)
-      : known_answers_(reference || rules.window_groups > 0 || rules.speculation.in_use()),
+      : known_answers_(reference || rules.window_groups > 0 || rules.by_result()),
         tiers_(rules.tiers.in_use()),
         copies_(std::max(1.0, rules.tiers.link_bytes_per_s)),
         shelf_(rules.block_size),

@@ -24,7 +24,8 @@ EngineRules speculating(std::int64_t blocks, std::vector<double> acceptance, boo
 /// The batches of every step.
 class DraftSteps final : public StepListener {
  public:
-  void on_step(const Replica&, int, const models::BatchShape& shape, SimTime, SimTime) override {
+  void on_step(const Replica&, StepPlace, const models::BatchShape& shape, SimTime,
+               SimTime) override {
     text += (text.empty() ? "" : ", ") + std::to_string(shape.prefill_tokens) + "p " +
             std::to_string(shape.decode_requests) + "+" + std::to_string(shape.draft_tokens) +
             " of " + std::to_string(shape.decode_context);

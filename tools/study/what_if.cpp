@@ -51,6 +51,9 @@ class Faster final : public models::LatencyModel {
     }
     return std::max<std::int64_t>(1, all - std::max<std::int64_t>(0, all - rest) / 2);
   }
+  std::int64_t last_stage_ticks(const BatchShape& shape) const override {
+    return base_->last_stage_ticks(shape);
+  }
   models::Trust trust(const BatchShape& shape) const override { return base_->trust(shape); }
   std::string provenance() const override { return base_->provenance() + ", one part faster"; }
 
@@ -71,6 +74,9 @@ class Scaled final : public models::LatencyModel {
     if (ticks == 0) return 0;  // The batch is empty.
     return std::clamp<std::int64_t>(std::llround(factor_ * static_cast<double>(ticks)), 1,
                                     models::kLongestStepTicks);
+  }
+  std::int64_t last_stage_ticks(const BatchShape& shape) const override {
+    return base_->last_stage_ticks(shape);
   }
   models::Trust trust(const BatchShape& shape) const override { return base_->trust(shape); }
   std::string provenance() const override { return base_->provenance() + ", steps scaled"; }

@@ -35,6 +35,7 @@ constexpr std::array kSpellings = {
     Spelling{"pipeline_parallel_size", "pipeline_parallel"},
     Spelling{"data_parallel_size", "data_parallel"},
     Spelling{"enable_expert_parallel", "expert_parallel"},
+    Spelling{"decode_context_parallel_size", "decode_context_parallel"},
 };
 
 /// A value of an assignment: of --set, or of a sweep or a plan.

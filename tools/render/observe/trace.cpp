@@ -74,7 +74,7 @@ void TraceRecorder::on_start(const sim::RunView& view) {
   std::size_t threads = 0;
   for (const auto& replica : view.replicas) {
     first_thread_.push_back(threads);
-    threads += static_cast<std::size_t>(replica->ranks());
+    threads += static_cast<std::size_t>(replica->ranks() * replica->stages());
   }
   open_.assign(threads, {});
   for (sim::StepSpan& slice : open_) slice.steps = 0;
@@ -87,7 +87,11 @@ void TraceRecorder::on_start(const sim::RunView& view) {
     const bool several = view.replicas[home.replica]->ranks() > 1;
     const std::string server = several ? home.name.substr(0, home.name.rfind("-rank-")) : home.name;
     if (home.rank == 0) name_process(pid, variant_.empty() ? server : variant_ + ": " + server);
-    name_thread(pid, home.rank + 1, "steps of " + home.name);
+    // Stages overlap only where there is one rank.
+    const int stages = view.replicas[home.replica]->stages();
+    for (int s = 0; s < stages; ++s)
+      name_thread(pid, home.rank + s + 1,
+                  (stages > 1 ? "stage " + std::to_string(s) + " of " : "steps of ") + home.name);
   }
 }
 
@@ -112,7 +116,8 @@ void TraceRecorder::on_prefilled(const workloads::Request& request, SimTime now)
 }
 
 void TraceRecorder::on_step(const sim::StepSpan& span) {
-  const std::size_t thread = first_thread_[span.replica] + static_cast<std::size_t>(span.rank);
+  const std::size_t thread =
+      first_thread_[span.replica] + static_cast<std::size_t>(span.rank + span.stage);
   sim::StepSpan& slice = open_[thread];
   if (slice.steps > 0 && continues(slice, span)) {
     slice.end = span.end;
@@ -129,7 +134,7 @@ void TraceRecorder::flush_step(std::size_t thread) {
   if (s.steps > 0 && room()) {
     const models::BatchShape& b = s.shape;
     add("{\"ph\":\"X\",\"name\":" + json_string(slice_name(b)) + "," +
-        member("pid", first_pid_ + s.replica) + "," + member("tid", s.rank + 1) +
+        member("pid", first_pid_ + s.replica) + "," + member("tid", s.rank + s.stage + 1) +
         ",\"ts\":" + microseconds(s.begin.ns()) +
         ",\"dur\":" + microseconds((s.end - s.begin).ns()) + ",\"args\":{" +
         member("steps", s.steps) + "," + member("decode_requests", b.decode_requests) + "," +
