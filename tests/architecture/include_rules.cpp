@@ -122,6 +122,7 @@ std::vector<Direction> all_rooms() {
       {"sim/custom",
        {"base", "policies", "policies/balancers", "policies/balancers/kit", "policies/index"}},
       {"sim/prediction", {"base", "policies"}},
+      {"sim/fleet", {"base"}},
       {"sim/plan",
        {"base", "policies/", "models/", "workloads/", "sim/custom", "sim/rules", "sim/prediction"}},
       {"sim/telemetry", {"base", "policies", "policies/index", "sim/engine", "sim/plan"}},
