@@ -127,6 +127,11 @@ TEST(Hpa, RememberedChangesAreOverwrittenOnceTheyAreOld) {
   const HpaDecision down = hpa.sync(fleet(40, 20, 1));
   EXPECT_EQ(down.desired, 13);
   EXPECT_EQ(down.scaling_limited.reason, "ScaleDownLimit");
+  // At exactly 15 s the first is not old yet, and stays beside the second.
+  HpaController exact(spec, {});
+  EXPECT_EQ(exact.sync(fleet(0, 10, 14)).desired, 14);
+  EXPECT_EQ(exact.sync(fleet(15, 14, 20)).desired, 20);
+  EXPECT_EQ(exact.sync(fleet(40, 20, 1)).desired, 9);
 }
 
 TEST(Hpa, ToleranceIsInclusive) {
