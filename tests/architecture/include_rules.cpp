@@ -28,6 +28,7 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/ingest/servers",
        {"base", "policies/balancers", "models", "sim/plan", "tools/ingest/tree"}},
       {"tools/ingest/routers", {"base", "policies/", "sim/plan", "tools/ingest/tree"}},
+      {"tools/ingest/scalers", {"base", "sim/fleet", "tools/ingest/tree"}},
       {"tools/ingest/loads", {"base", "workloads/", "tools/ingest/tree"}},
       {"tools/ingest/traces", {"base", "workloads/", "tools/results", "tools/ingest/tree"}},
       {"tools/ingest/scenario",
