@@ -96,6 +96,105 @@ TEST(Autoscaler, KedaWakesAPoolAndLetsItSleep) {
   EXPECT_EQ(changes, (Changes{{37.5, 3}, {187.5, 0}}));
 }
 
+/// A queue that never changes, and the replicas after ten minutes.
+std::int32_t settled(const AutoscalerConfig& config, std::int32_t replicas, double queue) {
+  FakeFleet fleet;
+  fleet.spec = replicas;
+  fleet.follow();
+  run_until(600, config, fleet, [queue](double, FakeFleet& f) {
+    if (queue >= 0) f.values[{FleetMetric::kFlowQueue, kPool}] = queue;
+    f.values[{FleetMetric::kWaiting, 0}] = f.values[{FleetMetric::kWaiting, 1}] = 20;
+  });
+  return fleet.spec;
+}
+
+TEST(Autoscaler, AsksAsTheMetricsServersDo) {
+  // Nothing is known: the HPA stays. A prometheus trigger takes it for 0, unless it must not.
+  EXPECT_EQ(settled(hpa_config(), 3, -1), 3);
+  EXPECT_EQ(settled(zero_config(), 3, -1), 0);
+  AutoscalerConfig strict = zero_config();
+  strict.triggers[0].ignore_null_values = false;
+  EXPECT_EQ(settled(strict, 3, -1), 3);
+  // prometheus-adapter takes NaN for 0.
+  AutoscalerConfig nan = hpa_config();
+  nan.metrics[0].query = "0 * sum(llm_d_epp_flow_control_queue_size) / 0";
+  EXPECT_EQ(settled(nan, 3, 7), 1);
+  // Two elements are an error of KEDA's, and a sum of an HPA's.
+  AutoscalerConfig pods = zero_config();
+  pods.triggers[0].query = "vllm:num_requests_waiting";
+  EXPECT_EQ(settled(pods, 2, 0), 2);
+  AutoscalerConfig summed = hpa_config();
+  summed.metrics[0].query = "vllm:num_requests_waiting";
+  EXPECT_EQ(settled(summed, 2, 0), 8);
+}
+
+TEST(Autoscaler, HeedsTheControllersFlags) {
+  AutoscalerConfig config = hpa_config();
+  config.controller.tolerance = 0.5;
+  EXPECT_EQ(settled(config, 2, 15), 2);
+  EXPECT_EQ(settled(config, 2, 16), 4);
+  config.controller.downscale_stabilization = Duration::zero();
+  FakeFleet fleet;
+  fleet.spec = 4;
+  fleet.follow();
+  const Changes changes = run_until(60, config, fleet, [](double, FakeFleet& f) {
+    f.values[{FleetMetric::kFlowQueue, kPool}] = 5;
+  });
+  // At its first sync the controller notes the present scale, which is not old then.
+  EXPECT_EQ(changes, (Changes{{37.5, 1}}));
+}
+
+TEST(Autoscaler, DoesNotCountPodsThatTerminate) {
+  Autoscaler scaler(hpa_config(), SimTime::zero());
+  FakeFleet fleet;
+  fleet.spec = 3;
+  fleet.follow();
+  fleet.spec = 2;
+  fleet.all[2].state.terminating = true;
+  // 10.9 over two pods are within the tolerance; over three they would not be.
+  fleet.values[{FleetMetric::kFlowQueue, kPool}] = 10.9;
+  while (scaler.next_look() <= moment(60))
+    EXPECT_EQ(scaler.look(scaler.next_look(), fleet), std::nullopt);
+}
+
+TEST(Autoscaler, ReusesWhatTheLastRoundSaw) {
+  AutoscalerConfig config = zero_config();
+  config.min_replica_count = 1;
+  const auto first_change = [&] {
+    FakeFleet fleet;
+    fleet.spec = 1;
+    fleet.follow();
+    const Changes changes = run_until(90, config, fleet, [](double t, FakeFleet& f) {
+      f.values[{FleetMetric::kFlowQueue, kPool}] = t >= 40 ? 12 : 0;
+    });
+    return changes.empty() ? 0 : changes[0].first;
+  };
+  // Scraped at 45 s; the sync of 52.5 s asks anew. The round before was at 37.5 s, the next is at
+  // 67.5 s.
+  EXPECT_EQ(first_change(), 52.5);
+  config.triggers[0].use_cached_metrics = true;
+  EXPECT_EQ(first_change(), 67.5);
+}
+
+TEST(Autoscaler, APausedPoolHasNoHpa) {
+  AutoscalerConfig config = zero_config();
+  config.annotations.paused = true;
+  EXPECT_EQ(settled(config, 2, 40), 2);
+  config.annotations.paused_replicas = 3;
+  EXPECT_EQ(settled(config, 2, 40), 3);
+}
+
+TEST(Autoscaler, CountsFailuresOfRoundsAloneWhileThereIsNoPod) {
+  AutoscalerConfig config = zero_config();
+  config.triggers[0].ignore_null_values = false;
+  config.fallback = {3, 2, KedaFallbackBehavior::kStatic};
+  FakeFleet fleet;
+  const Changes changes = run_until(200, config, fleet, [](double, FakeFleet&) {});
+  // The fourth failure in a row is that of the round of 97.5 s. The fallback wakes one replica, and
+  // the HPA then reads two replicas' worth.
+  EXPECT_EQ(changes, (Changes{{97.5, 2}}));
+}
+
 /// llm-d's guide to scaling by predicted latency, guides/workload-autoscaling/slo-aware.
 AutoscalerConfig latency_config() {
   AutoscalerConfig config;
@@ -261,6 +360,20 @@ TEST(AutoscalerConfig, NamesFaults) {
             "triggers[1].name: `saturation` stands twice\n");
 }
 
+TEST(AutoscalerConfig, BecomesAnHpasPlan) {
+  AutoscalerConfig config = hpa_config();
+  config.metrics[0].target = 0.0015;
+  config.behavior.emplace();
+  config.behavior->scale_up.emplace();
+  config.behavior->scale_up->select_policy = HpaSelect::kMin;
+  config.behavior->scale_up->tolerance = 0.25;
+  const HpaSpec hpa = autoscaler_plan(config).hpa;
+  EXPECT_EQ(hpa.metrics[0].target, 2);  // Quantities round up.
+  EXPECT_EQ(hpa.behavior->scale_up.select, HpaSelect::kMin);
+  EXPECT_EQ(hpa.behavior->scale_up.tolerance, 0.25);
+  EXPECT_EQ(hpa.behavior->scale_up.policies.size(), 2U);
+}
+
 TEST(AutoscalerConfig, BecomesAPlan) {
   AutoscalerConfig config = latency_config();
   config.triggers[1].query = "max(kube_deployment_status_replicas{namespace=\"n\"})";
@@ -271,6 +384,10 @@ TEST(AutoscalerConfig, BecomesAPlan) {
   EXPECT_EQ(plan.hpa.behavior->scale_up.policies.size(), 2U);
   EXPECT_EQ(plan.hpa.behavior->scale_down.policies[0].period_seconds, 120);
   EXPECT_EQ(plan.keda->cooldown_seconds, 300);
+  config.idle_replica_count = 1;
+  config.annotations.paused_scale_out = true;
+  EXPECT_EQ(autoscaler_plan(config).keda->idle_replicas, 1);
+  EXPECT_EQ(autoscaler_plan(config).hpa.behavior->scale_up.select, HpaSelect::kDisabled);
   EXPECT_EQ(unused_matchers(config), std::vector<std::string>{"namespace=\"n\""});
 }
 
