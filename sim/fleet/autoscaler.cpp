@@ -28,6 +28,7 @@ HpaFlags flags_of(const HpaControllerConfig& config) {
   HpaFlags flags;
   flags.downscale_stabilization = config.downscale_stabilization;
   flags.tolerance = config.tolerance;
+  flags.scale_to_zero = config.scale_to_zero;
   return flags;
 }
 

@@ -93,10 +93,14 @@ void check_hpa(const AutoscalerConfig& c, Faults& faults) {
   if (!c.max_replicas) faults.push_back({"max_replicas", "max_replicas is missing"});
   if (c.max_replicas && c.min_replicas.value_or(1) > *c.max_replicas)
     faults.push_back({"max_replicas", "max_replicas is below min_replicas"});
-  if (c.min_replicas == 0)
+  const bool has_total = std::ranges::any_of(
+      c.metrics, [](const ScalingMetricConfig& m) { return m.type != ScalingMetricType::kPods; });
+  if (c.min_replicas == 0 && c.controller.scale_to_zero && !c.metrics.empty() && !has_total)
+    faults.push_back({"min_replicas", "0 needs a metric of type object or external"});
+  if (c.min_replicas == 0 && !c.controller.scale_to_zero)
     faults.push_back({"min_replicas",
                       "a HorizontalPodAutoscaler needs the gate HPAScaleToZero for 0",
-                      "take 1, or kind: keda with min_replica_count: 0"});
+                      "write controller.scale_to_zero: true, or take kind: keda"});
   if (c.metrics.empty())
     faults.push_back({"metrics", "without metrics Kubernetes scales by CPU, which is not simulated",
                       "add a metric with a `query`"});
@@ -335,6 +339,10 @@ void describe(Describer& d, HpaControllerConfig& c) {
         c.downscale_stabilization, kPeriod);
   field(d, {"tolerance", "--horizontal-pod-autoscaler-tolerance."}, c.tolerance,
         RealRange{.min = 0, .max = 100});
+  field(d,
+        {"scale_to_zero",
+         "Gate HPAScaleToZero, as Kubernetes 1.36 has it: the HPA wakes what it put to sleep."},
+        c.scale_to_zero);
 }
 
 void describe(Describer& d, AutoscalerConfig& c) {

@@ -104,6 +104,7 @@ struct HpaControllerConfig {
   Duration sync_period = Duration::seconds(15);
   Duration downscale_stabilization = Duration::seconds(300);
   double tolerance = 0.1;
+  bool scale_to_zero = false;
 };
 void describe(Describer& d, HpaControllerConfig& c);
 

@@ -144,6 +144,23 @@ TEST(Autoscaler, HeedsTheControllersFlags) {
   EXPECT_EQ(changes, (Changes{{37.5, 1}}));
 }
 
+TEST(Autoscaler, AnHpaSleepsAndWakesWithItsGate) {
+  AutoscalerConfig config = hpa_config();
+  config.min_replicas = 0;
+  config.controller.scale_to_zero = true;
+  config.controller.downscale_stabilization = Duration::seconds(60);
+  ASSERT_TRUE(autoscaler_faults(config).empty());
+  FakeFleet fleet;
+  fleet.spec = 2;
+  fleet.follow();
+  const Changes changes = run_until(300, config, fleet, [](double t, FakeFleet& f) {
+    f.values[{FleetMetric::kFlowQueue, kPool}] = t >= 200 ? 8 : 0;
+  });
+  // The scale noted at 22.5 s is 60 s old at 82.5 s and still counts. From zero, the queue scraped
+  // at 210 s asks for ceil(8 / 5).
+  EXPECT_EQ(changes, (Changes{{97.5, 0}, {217.5, 2}}));
+}
+
 TEST(Autoscaler, DoesNotCountPodsThatTerminate) {
   Autoscaler scaler(hpa_config(), SimTime::zero());
   FakeFleet fleet;
@@ -343,6 +360,11 @@ TEST(AutoscalerConfig, NamesFaults) {
   EXPECT_EQ(faults_text(config),
             "min_replicas: a HorizontalPodAutoscaler needs the gate HPAScaleToZero for 0\n"
             "metrics: without metrics Kubernetes scales by CPU, which is not simulated\n");
+  config = hpa_config();
+  config.min_replicas = 0;
+  config.controller.scale_to_zero = true;
+  config.metrics[0].type = ScalingMetricType::kPods;
+  EXPECT_EQ(faults_text(config), "min_replicas: 0 needs a metric of type object or external\n");
   config = zero_config();
   config.idle_replica_count = 0;
   config.scaling_modifiers = {"queue + 1", 1, 0, ScalingTargetType::kAverageValue};

@@ -88,6 +88,59 @@ spec:
   EXPECT_EQ(plan.hpa.behavior->scale_down.policies[0].value, 100);
 }
 
+constexpr const char* kAdaptedHpa = R"(apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+spec:
+  scaleTargetRef: {kind: Deployment, name: vllm}
+  maxReplicas: 3
+  metrics:
+  - type: External
+    external: {metric: {name: igw_queue_depth}, target: {type: Value, value: "250"}}
+  - type: Pods
+    pods: {metric: {name: kv_usage}, target: {type: AverageValue, averageValue: 800m}}
+)";
+constexpr const char* kExternalRule = R"(
+  - seriesQuery: 'inference_extension_flow_control_queue_size{inference_pool!=""}'
+    name: {as: igw_queue_depth}
+    metricsQuery: 'sum(<<.Series>>{<<.LabelMatchers>>}) by (namespace)'
+)";
+constexpr const char* kPodsRule = R"(
+  - seriesQuery: '{__name__="vllm:kv_cache_usage_perc"}'
+    name: {as: kv_usage}
+    metricsQuery: 'max by (<<.GroupBy>>) (max_over_time(<<.Series>>{<<.LabelMatchers>>}[1m]))'
+)";
+
+void expect_adapted(const std::vector<ScalerObject>& objects, Diagnostics& diagnostics) {
+  ASSERT_EQ(objects.size(), 1U);
+  const auto config = read_autoscaler(*objects[0].autoscaler, "autoscaler", diagnostics);
+  ASSERT_TRUE(config) << to_string(diagnostics.items().at(0));
+  EXPECT_TRUE(diagnostics.items().empty());
+  EXPECT_EQ(config->metrics[0].query,
+            "sum(inference_extension_flow_control_queue_size{}) by (namespace)");
+  EXPECT_EQ(config->metrics[1].query,
+            "max by (pod) (max_over_time(vllm:kv_cache_usage_perc{}[1m]))");
+  EXPECT_EQ(config->metrics[1].target, 0.8);
+}
+
+TEST(AutoscalerYaml, TakesQueriesFromTheAdaptersRules) {
+  Diagnostics d;
+  const auto parsed = [&](const std::string& text) {
+    return parse_manifest(text, {.file = "f.yaml"}, d);
+  };
+  const std::string values =
+      std::string("rules:\n  external:") + kExternalRule + "  custom:" + kPodsRule;
+  expect_adapted(scalers_in_tree(parsed(kAdaptedHpa), "autoscaler", d, parsed(values)), d);
+  std::string map = "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n";
+  for (const char c : std::string("externalRules:") + kExternalRule + "rules:" + kPodsRule) {
+    if (map.back() == '\n') map += "    ";
+    map += c;
+  }
+  expect_adapted(scalers_in_tree(parsed(map + "---\n" + kAdaptedHpa), "autoscaler", d), d);
+  // Without them nobody knows what the metric is.
+  EXPECT_NE(read_manifest(kAdaptedHpa).messages().find("metric `igw_queue_depth` is not simulated"),
+            std::string::npos);
+}
+
 constexpr const char* kScaledObject = R"(apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata: {name: rules}

@@ -12,6 +12,7 @@
 #include "base/tree_reader.h"
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/nodes.h"
+#include "tools/ingest/tree/parse_config.h"
 
 namespace routesim::tools {
 
@@ -68,6 +69,7 @@ class ScalerReader {
       : path_(path), diagnostics_(diagnostics) {}
 
   void add_rules(const ConfigNode& object);
+  void add_adapter_rules(const ConfigNode& rules);
   std::optional<ScalerObject> read(const ConfigNode& object);
 
  private:
@@ -104,7 +106,23 @@ class ScalerReader {
   std::string path_;
   Diagnostics& diagnostics_;
   std::vector<Ptr> rules_;
+  /// Of prometheus-adapter: its name of a metric, and the query with its template.
+  std::vector<std::pair<std::string, Ptr>> adapter_;
 };
+
+/// Puts `by` in place of each `what`.
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+/// The series that a rule of prometheus-adapter is about: `name{...}` or `{__name__="name"}`.
+std::string series_in(const std::string& query) {
+  constexpr std::string_view kName = "__name__=\"";
+  if (const std::size_t at = query.find(kName); at != query.npos)
+    return query.substr(at + kName.size(), query.find('"', at + kName.size()) - at - kName.size());
+  return query.substr(0, query.find('{'));
+}
 
 void ScalerReader::take_one(const Member& member, const KeyRow& row, Members& into) {
   if (row.take == Take::kByHand) return;
@@ -152,6 +170,22 @@ void ScalerReader::add_rules(const ConfigNode& object) {
             {"labels", Take::kIgnored, "all series of a pool share it"}});
       rules_.push_back(ConfigNode::make_map(std::move(keys), rule->where()));
     }
+}
+
+/// kubernetes-sigs/prometheus-adapter docs/config.md: templates in double angles. Its resources say
+/// to which objects a series belongs; here all belong to the pool.
+void ScalerReader::add_adapter_rules(const ConfigNode& rules) {
+  for (const Ptr& rule : children_of(rules)) {
+    const ConfigNode* query = node_at(*rule, {"metricsQuery"});
+    const std::string series = series_in(text_at(*rule, {"seriesQuery"}));
+    if (query == nullptr || !query->is_scalar()) continue;
+    std::string text = query->text();
+    replace_all(text, "<<.Series>>", series);
+    replace_all(text, "<<.LabelMatchers>>", "");
+    replace_all(text, "<<.GroupBy>>", "pod");
+    const std::string as = text_at(*rule, {"name", "as"});
+    adapter_.emplace_back(as.empty() ? series : as, plain(text, query->where()));
+  }
 }
 
 Ptr ScalerReader::scaling_rules(const ConfigNode& node) {
@@ -206,14 +240,16 @@ Ptr ScalerReader::metric_query(const ConfigNode& metric, const std::string& type
   if (name == nullptr || !name->is_scalar()) return nullptr;
   if (metric.child("selector") != nullptr)
     ignore(*metric.find("selector"), "all series are taken as the pool's own");
+  for (const auto& [as, query] : adapter_)
+    if (as == name->text()) return query;
   std::string series = name->text();
   const std::size_t underscore = series.find('_');
   if (!sim::series_of(series) && underscore != series.npos) series[underscore] = ':';
   if (!sim::series_of(series)) {
     fail(*name, "metric `" + printable(name->text()) + "` is not simulated",
          did_you_mean(name->text(), sim::fleet_metric_names(),
-                      "write the adapter's query for it as `query` under `autoscaler.metrics` of "
-                      "the pool"));
+                      "put prometheus-adapter's ConfigMap into the file, or write the query under "
+                      "`autoscaler.metrics` of the pool"));
     return nullptr;
   }
   return plain(type == "Pods" ? series : "sum(" + series + ")", name->where());
@@ -456,7 +492,8 @@ const ConfigNode* value_of(const ConfigNode& root, std::string_view path) {
 }  // namespace
 
 std::vector<ScalerObject> scalers_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
-                                          Diagnostics& diagnostics) {
+                                          Diagnostics& diagnostics,
+                                          const ConfigNode::Ptr& adapter) {
   std::vector<Ptr> objects = {root};
   if (text_at(*root, {"kind"}) == "List") objects = items_at(*root, {"items"});
   ScalerReader reader(key_path, diagnostics);
@@ -466,6 +503,20 @@ std::vector<ScalerObject> scalers_in_tree(const ConfigNode::Ptr& root, const std
   };
   for (const Ptr& object : objects)
     if (is_kind(*object, {"PrometheusRule"})) reader.add_rules(*object);
+  // Its chart writes the rules into a ConfigMap, under other keys than its values have.
+  std::vector<Ptr> adapters;
+  if (adapter != nullptr) adapters.push_back(adapter);
+  for (const Ptr& object : objects)
+    if (is_kind(*object, {"ConfigMap"}))
+      if (const Ptr text = scalar_at(*object, {"data", "config.yaml"}))
+        if (text->text().find("metricsQuery") != std::string::npos)
+          if (Ptr config = parse_embedded(*text, diagnostics))
+            adapters.push_back(std::move(config));
+  for (const Ptr& rules : adapters)
+    for (const ConfigNode* list :
+         {node_at(*rules, {"rules", "external"}), node_at(*rules, {"rules", "custom"}),
+          node_at(*rules, {"externalRules"}), node_at(*rules, {"rules"})})
+      if (list != nullptr && list->is_sequence()) reader.add_adapter_rules(*list);
   std::vector<ScalerObject> found;
   for (const Ptr& object : objects)
     if (is_kind(*object, {"HorizontalPodAutoscaler", "ScaledObject"}))

@@ -1,5 +1,5 @@
 // Autoscalers of Kubernetes files: HorizontalPodAutoscaler (autoscaling/v2 and v1), KEDA's
-// ScaledObject, and the PrometheusRules that their queries use.
+// ScaledObject, and what their metrics are: PrometheusRules, and the rules of prometheus-adapter.
 #pragma once
 
 #include <optional>
@@ -27,9 +27,11 @@ struct ScalerObject {
 
 /// All of them in a file, which may be a list of objects, in its order. Recording rules of the file
 /// belong to each of them. What cannot be read is an error at its place, and keys that count for
-/// nothing here are named.
+/// nothing here are named. `adapter` are the values of prometheus-adapter's chart, whose rules are
+/// also found in a ConfigMap of the file; null where there are none.
 std::vector<ScalerObject> scalers_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
-                                          Diagnostics& diagnostics);
+                                          Diagnostics& diagnostics,
+                                          const ConfigNode::Ptr& adapter = nullptr);
 
 /// Reads the value of a pool's key `autoscaler`. Nothing after an error.
 std::optional<sim::AutoscalerConfig> read_autoscaler(const ConfigNode& node,
