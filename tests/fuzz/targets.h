@@ -24,6 +24,7 @@ void trace(Bytes input);            ///< A trace, read as every format.
 void sessions(Bytes input);         ///< Recorded sessions of both formats, replayed for a while.
 void kv_events(Bytes input);        ///< KV event messages: decoded, encoded, decoded, indexed.
 void vllm_serve(Bytes input);       ///< A command line of `vllm serve`, and a file that holds one.
+void autoscaler(Bytes input);       ///< A manifest of autoscalers, each at work for a while.
 void score(Bytes input);   ///< The endpoints, the request and the events of `routesim score`.
 void engine(Bytes input);  ///< A small random scenario run to its end, invariants checked, twice.
 
@@ -36,7 +37,7 @@ struct Target {
   std::string_view name;
   void (*run)(Bytes input);
 };
-inline constexpr std::array<Target, 12> kTargets = {{{"config", &config},
+inline constexpr std::array<Target, 13> kTargets = {{{"config", &config},
                                                      {"scenario", &scenario},
                                                      {"endpoint_picker", &endpoint_picker},
                                                      {"inference_perf", &inference_perf},
@@ -46,6 +47,7 @@ inline constexpr std::array<Target, 12> kTargets = {{{"config", &config},
                                                      {"sessions", &sessions},
                                                      {"kv_events", &kv_events},
                                                      {"vllm_serve", &vllm_serve},
+                                                     {"autoscaler", &autoscaler},
                                                      {"score", &score},
                                                      {"engine", &engine}}};
 

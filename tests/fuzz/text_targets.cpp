@@ -10,9 +10,12 @@
 #include "policies/kv_events/kv_event_ingest.h"
 #include "policies/kv_events/kv_events.h"
 #include "policies/scheduler.h"
+#include "sim/fleet/autoscaler.h"
+#include "tests/fleet/fake_fleet.h"
 #include "tests/fuzz/targets.h"
 #include "tests/policies/kv_encode.h"
 #include "tools/ingest/routers/endpoint_picker_yaml.h"
+#include "tools/ingest/scalers/autoscaler_yaml.h"
 #include "tools/ingest/servers/vllm_serve_yaml.h"
 #include "tools/ingest/traces/log_readers.h"
 #include "tools/ingest/traces/measured_file.h"
@@ -114,6 +117,34 @@ void vllm_serve(Bytes input) {
     const ConfigNode::Ptr read = tools::without_vllm_serve(scenario, found);
     const ConfigNode& pool = *read->find("cluster")->value->find("pools")->value->items().at(0);
     ROUTESIM_CHECK(pool.find("vllm_serve") == nullptr, "the start is still there");
+  }
+  print_all(found);
+}
+
+void autoscaler(Bytes input) {
+  Diagnostics found;
+  const ConfigNode::Ptr root = parse_manifest(text_of(input), {.file = "input"}, found);
+  if (root == nullptr) return print_all(found);
+  for (const tools::ScalerObject& object : tools::scalers_in_tree(root, "autoscaler", found)) {
+    Diagnostics own;
+    const auto config = tools::read_autoscaler(*object.autoscaler, "autoscaler", own);
+    print_all(own);
+    ROUTESIM_CHECK(config.has_value() != own.has_errors(), "settings with errors, or none without");
+    if (!config) continue;
+    sim::FakeFleet fleet;
+    fleet.spec = 3;
+    sim::Autoscaler scaler(*config, SimTime::zero());
+    for (int look = 0; look < 60; ++look) {
+      fleet.follow();
+      for (std::int64_t pod = sim::kPool; pod < fleet.spec; ++pod)
+        for (std::size_t m = 0; m < sim::kFleetMetrics; ++m)
+          fleet.values[{static_cast<sim::FleetMetric>(m), pod}] = look % 7;
+      if (const auto replicas = scaler.look(scaler.next_look(), fleet)) {
+        // Idle replicas and fallbacks of a paused pool are its own.
+        ROUTESIM_CHECK(*replicas >= 0, "fewer replicas than none");
+        fleet.spec = std::min(*replicas, 50);
+      }
+    }
   }
   print_all(found);
 }
