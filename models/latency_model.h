@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -106,5 +107,10 @@ class LatencyModel {
   /// One line: which model, from what data.
   virtual std::string provenance() const = 0;
 };
+
+/// The same model with steps `factor` (above 0) times as long, to a thousandth; 1 = as it was, also
+/// where `model` is slowed already.
+std::shared_ptr<const LatencyModel> slowed(std::shared_ptr<const LatencyModel> model,
+                                           double factor);
 
 }  // namespace routesim::models

@@ -65,6 +65,9 @@ class ApiServer {
   template <class Deliver>
   std::optional<Round> begin(std::uint32_t process, SimTime now, const Deliver& deliver) {
     Process& p = processes_[process];
+    // A round of processes that have ended.
+    if (p.waiting.empty() || p.waiting.front().arrival > now || p.round_end > now)
+      return std::nullopt;
     std::size_t n = 1;
     while (n < p.waiting.size() && p.waiting[n].arrival < now) ++n;
     p.round_end = now + times_.request * static_cast<std::int64_t>(n);
@@ -72,6 +75,12 @@ class ApiServer {
     p.waiting.erase(p.waiting.begin(), p.waiting.begin() + static_cast<std::ptrdiff_t>(n));
     if (p.waiting.empty()) return std::nullopt;
     return Round{.process = process, .at = std::max(p.round_end, p.waiting.front().arrival)};
+  }
+
+  /// The processes end, and others take their place: nobody waits there. Rounds that were to begin
+  /// find nobody.
+  void restart() {
+    for (Process& p : processes_) p = {};
   }
 
   /// The longest time between a request's arrival and its way into the engine.

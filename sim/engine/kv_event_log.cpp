@@ -62,6 +62,8 @@ void KvEventLog::flush(SimTime visible, bool lost) {
   if (mirror_ != nullptr) mirror_->set(number_, next_visible());
 }
 
+void KvEventLog::drop_open() { flush(SimTime::max(), true); }
+
 void KvEventLog::read_until(SimTime now, Reader& reader) {
   while (!batches_.empty() && batches_.front().visible <= now) {
     while (read_ < batches_.front().end) {

@@ -44,6 +44,8 @@ class KvEventLog final : public BlockEventSink, public TierEventSink {
   /// Publishes what was collected since the last flush as one batch, visible at `visible`; dropped
   /// instead when `lost`.
   void flush(SimTime visible, bool lost);
+  /// The engine is gone: what it has collected since the last flush is never published.
+  void drop_open();
   /// When the oldest unread batch becomes visible; SimTime::max() if there is none.
   SimTime next_visible() const {
     return batches_.empty() ? SimTime::max() : batches_.front().visible;

@@ -42,13 +42,13 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
   ROUTESIM_CHECK(!pipeline_.in_use() || (options.ranks == 1 && !options.rules.tiers.in_use() &&
                                          !options.rules.async_scheduling),
                  "stages overlap in single engine cores without tiers, and schedule from results");
+  options_.keys = &keys;
   // Ranks cannot move, so the vector is made from a range of equal options.
   const std::vector<std::reference_wrapper<const ReplicaOptions>> each(
       static_cast<std::size_t>(options.ranks), options);
   ranks_ = std::vector<Rank>(each.begin(), each.end());
   for (int i = 0; i < options.ranks; ++i) {
     Rank& r = ranks_[static_cast<std::size_t>(i)];
-    r.gauges.free_blocks = r.scheduler.kv().free_blocks();
     // Scrapers are not synchronised: every endpoint has its own phase.
     const auto interval = static_cast<std::uint64_t>(options.scrape_interval.ns());
     const std::uint64_t endpoint =
@@ -56,13 +56,67 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
     const Duration phase = Duration::nanoseconds(
         static_cast<std::int64_t>(mix64(options.seed, mix64(endpoint)) % interval));
     r.scrapes = ScrapeSnapshot(phase, options.scrape_interval);
-    if (options.one_key) r.scheduler.set_answer_keys(&keys);
-    if (options.publish_events) {
+    if (options.publish_events)
       r.log =
           std::make_unique<KvEventLog>(options.one_key ? nullptr : &keys, options.rules.block_size);
-      r.scheduler.set_sink(r.log.get(), r.log.get());
-    }
+    connect(r);
   }
+}
+
+// Leads from a rank's scheduler to what is around it.
+void Replica::connect(Rank& r) {
+  r.gauges.free_blocks = r.scheduler.kv().free_blocks();
+  if (options_.one_key) r.scheduler.set_answer_keys(options_.keys);
+  if (r.log != nullptr) r.scheduler.set_sink(r.log.get(), r.log.get());
+}
+
+void Replica::restart(SimTime now) {
+  ROUTESIM_CHECK(!stepping_ || end_ > now, "a server ends after the steps that ended before");
+  if (stepping_) busy_ += now - last_boundary_;
+  const std::vector<std::reference_wrapper<const ReplicaOptions>> each(ranks_.size(), options_);
+  std::vector<Rank> fresh(each.begin(), each.end());
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    observe(ranks_[i], now);
+    Rank& r = fresh[i];
+    r.ended = totals(static_cast<int>(i));
+    r.scrapes = ranks_[i].scrapes;
+    r.used_integral = ranks_[i].used_integral;
+    r.peak_used = ranks_[i].peak_used;
+    r.log = std::move(ranks_[i].log);
+    if (r.log != nullptr) r.log->drop_open();
+    connect(r);
+  }
+  ranks_ = std::move(fresh);
+  stepping_ = false;
+  ahead_ticks_ = 0;
+  last_boundary_ = now;
+  wake_ = SimTime::max();
+  stretch_.stop();
+  pipeline_.clear();
+  outbox_ = {};
+  tell_publication();
+}
+
+void Replica::set_pace(double factor) {
+  options_.latency = models::slowed(options_.latency, factor);
+  stretch_.stop();
+  if (!stepping_) return;
+  wake_ = std::min(wake_, end_of_ahead());
+  next_publication_ = find_publication();
+  tell_publication();
+}
+
+EngineTotals Replica::totals_of(const Rank& r) {
+  return {.counters = r.scheduler.counters(),
+          .speculation = r.scheduler.speculation().counters(),
+          .evictions = r.scheduler.kv().evictions()};
+}
+
+EngineTotals Replica::totals(int rank) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  EngineTotals all = totals_of(r);
+  all.add(r.ended);
+  return all;
 }
 
 // vLLM's workers look for ended transfers once in a step, when it starts, and the scheduler hears
@@ -73,7 +127,6 @@ void Replica::input(int rank, Input in, SimTime now) {
   const InputKind kind = in.kind;
   const EngineRequest& request = in.request;
   if (kind == InputKind::kTransferDone) in.sequence = r.scheduler.find_pulling(request.handle);
-  if (kind == InputKind::kRelease) in.sequence = r.scheduler.find_held(request.handle);
   if (is_news(kind) && stepping_) in.steps = steps_until_heard(now);
   r.inbox.push_back(in);
   stretch_.stop();
@@ -183,8 +236,8 @@ void Replica::collect_ended(Rank& r, int steps) {
 }
 
 void Replica::flush_events(Rank& r, SimTime now) {
-  bool lost = false;
-  if (options_.kv_event_loss > 0) {
+  bool lost = events_lost_;
+  if (options_.kv_event_loss > 0 && !lost) {
     // Keyed by the instant: which other batches exist depends on what is worth announcing.
     const std::uint64_t endpoint =
         options_.first_endpoint + static_cast<std::uint64_t>(&r - ranks_.data());

@@ -34,6 +34,7 @@ struct ReplicaOptions {
   double kv_event_loss = 0;
   Duration scrape_interval = Duration::milliseconds(50);
   ChunkPool* store = nullptr;  ///< With TierRules::shared_store: outlives the replica.
+  SequenceKeySource* keys = nullptr;
   std::uint64_t seed = 0;
   std::uint64_t first_endpoint = 0;        ///< Keys this replica's random draws.
   std::optional<std::uint64_t> front_end;  ///< Its ranks are scraped together; keys their phase.
@@ -60,6 +61,14 @@ class StepListener {
 class Replica {
  public:
   Replica(const ReplicaOptions& options, SequenceKeySource& keys);
+
+  /// The process ends and another one takes its place, with empty queues and an empty KV cache: all
+  /// that was in it is lost, and nobody is told. Counters go on. Call advance_to(now) first.
+  void restart(SimTime now);
+  /// Steps that begin from now on take `factor` times as long.
+  void set_pace(double factor);
+  /// KV events that are published from now on are lost, or no longer.
+  void set_events_lost(bool lost) { events_lost_ = lost; }
 
   /// Processes every step that ends at or before `now`.
   void advance_to(SimTime now);
@@ -90,7 +99,11 @@ class Replica {
     input(rank, {.kind = InputKind::kTransferFailed, .request = {.handle = handle}}, now);
   }
   void release_held(int rank, std::uint32_t handle, SimTime now) {
-    input(rank, {.kind = InputKind::kRelease, .request = {.handle = handle}}, now);
+    release_sequence(rank, scheduler(rank).find_held(handle), now);
+  }
+  /// The same for a sequence whose request is long over.
+  void release_sequence(int rank, SequenceRef sequence, SimTime now) {
+    input(rank, {.kind = InputKind::kRelease, .sequence = sequence}, now);
   }
 
   /// A copy of a rank's tiers has ended: the bytes are there, though the rank does not know yet.
@@ -151,6 +164,8 @@ class Replica {
   const BatchScheduler& scheduler(int rank) const {
     return ranks_[static_cast<std::size_t>(rank)].scheduler;
   }
+  /// The counters of a rank, those of processes that ended included.
+  EngineTotals totals(int rank) const;
   /// Inputs that wait for the end of the running step.
   std::int64_t inbox(int rank) const {
     return std::ssize(ranks_[static_cast<std::size_t>(rank)].inbox);
@@ -210,6 +225,7 @@ class Replica {
   };
   struct Rank {
     explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference, o.store, o.seed) {}
+    EngineTotals ended;  ///< Of processes that ended.
     Gauges gauges;
     ScrapeSnapshot scrapes;
     BatchScheduler scheduler;
@@ -239,6 +255,8 @@ class Replica {
     if (pipeline_.in_use()) return pipeline_.begun(now);
     return options_.rules.async_scheduling ? 2 : 1;
   }
+  void connect(Rank& r);
+  static EngineTotals totals_of(const Rank& r);
   void input(int rank, Input in, SimTime now);
   /// With nothing to compute it still looks for ended transfers.
   bool listens_when_idle() const;
@@ -298,6 +316,7 @@ class Replica {
   Duration busy_;
   RangeWatch range_watch_;
   ReplicaOptions options_;
+  bool events_lost_ = false;
 };
 
 }  // namespace routesim::sim

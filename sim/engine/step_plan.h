@@ -73,6 +73,17 @@ struct SpeculationCounters {
   std::int64_t draft_tokens = 0;
   std::int64_t accepted_tokens = 0;
   std::vector<std::int64_t> accepted_per_position;
+
+  /// Adds those of an earlier process.
+  void add(const SpeculationCounters& o) {
+    drafts += o.drafts;
+    draft_tokens += o.draft_tokens;
+    accepted_tokens += o.accepted_tokens;
+    accepted_per_position.resize(
+        std::max(accepted_per_position.size(), o.accepted_per_position.size()));
+    for (std::size_t i = 0; i < o.accepted_per_position.size(); ++i)
+      accepted_per_position[i] += o.accepted_per_position[i];
+  }
 };
 
 /// Counters of one engine core.
@@ -84,6 +95,30 @@ struct EngineCounters {
   std::int64_t prefix_hit_tokens = 0;
   std::int64_t max_running = 0;
   std::int64_t max_waiting = 0;
+
+  /// Adds those of an earlier process.
+  void add(const EngineCounters& o) {
+    passes += o.passes;
+    walks += o.walks;
+    preemptions += o.preemptions;
+    prefix_query_tokens += o.prefix_query_tokens;
+    prefix_hit_tokens += o.prefix_hit_tokens;
+    max_running = std::max(max_running, o.max_running);
+    max_waiting = std::max(max_waiting, o.max_waiting);
+  }
+};
+
+/// Everything that one engine core counts.
+struct EngineTotals {
+  EngineCounters counters;
+  SpeculationCounters speculation;
+  std::int64_t evictions = 0;
+
+  void add(const EngineTotals& o) {
+    counters.add(o.counters);
+    speculation.add(o.speculation);
+    evictions += o.evictions;
+  }
 };
 
 }  // namespace routesim::sim
