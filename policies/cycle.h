@@ -64,7 +64,7 @@ struct PrefixMatches {
 /// The estimate of predicted-latency-producer for this request on one endpoint.
 struct LatencyEstimate {
   bool present = false;
-  double ttft_ms = 0;
+  double ttft_ms = 0, tpot_ms = 0;
   double ttft_headroom_ms = 0;  ///< SLO minus prediction; negative = violation.
   double tpot_headroom_ms = 0;
   bool valid = false;           ///< Meets the SLOs.

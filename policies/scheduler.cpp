@@ -334,6 +334,13 @@ std::int64_t Scheduler::predicted_hit_tokens(const Scratch& scratch, EndpointId 
   return precise >= 0 ? precise : approximate;
 }
 
+LatencyPrediction Scheduler::predicted_latency(const Scratch& scratch, EndpointId endpoint) const {
+  const std::vector<LatencyEstimate>& all = scratch.cycle_.latency();
+  if (!needs_.predictions || endpoint.value() >= all.size()) return {};
+  const LatencyEstimate& e = all[endpoint.value()];
+  return {.present = e.present, .ttft_ms = e.ttft_ms, .tpot_ms = e.tpot_ms};
+}
+
 std::vector<TierHits> Scheduler::tier_hits(const RequestView& request,
                                            const EndpointTable& endpoints) const {
   static const std::string kSpeculativeTier = "speculative";  // Upstream's name, too.

@@ -135,6 +135,9 @@ class Scheduler {
   /// Prompt tokens that the decision just made with `scratch` expected to be cached at an endpoint,
   /// by the precise index if there is one, else by the approximate one; -1 when neither ran.
   std::int64_t predicted_hit_tokens(const Scratch& scratch, EndpointId endpoint) const;
+  /// The latency that the decision just made with `scratch` expected at an endpoint; not present
+  /// where no plugin predicts it.
+  LatencyPrediction predicted_latency(const Scratch& scratch, EndpointId endpoint) const;
   /// Contiguous prompt tokens of a request that the precise index knows at each candidate, tier by
   /// tier; by prompt where there are several, in sum. A token in two tiers is in both. Changes
   /// nothing. Empty without a precise index.

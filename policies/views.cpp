@@ -62,6 +62,13 @@ EndpointId EndpointTable::add(EndpointInfo info) {
   return EndpointId(row);
 }
 
+EndpointId EndpointTable::add_at(EndpointRow row, EndpointInfo info) {
+  const auto at = std::find(free_rows_.begin(), free_rows_.end(), row);
+  ROUTESIM_CHECK(at != free_rows_.end(), "the row of an endpoint to be added is free");
+  std::iter_swap(at, free_rows_.end() - 1);
+  return add(std::move(info));
+}
+
 void EndpointTable::remove(EndpointId id) {
   const EndpointRow row = id.value();
   ROUTESIM_CHECK(live(row), "removing an endpoint that is not there");

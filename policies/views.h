@@ -62,6 +62,8 @@ class EndpointTable {
   /// Adds an endpoint without metrics and makes it a candidate. Rows of removed endpoints are
   /// reused, so call Scheduler::on_endpoint_removed for the old one first.
   EndpointId add(EndpointInfo info);
+  /// The same in the row of an endpoint that was removed.
+  EndpointId add_at(EndpointRow row, EndpointInfo info);
   /// Forgets an endpoint. Its row may be given to the next one added.
   void remove(EndpointId id);
   /// A not-ready endpoint keeps its row and state but is no candidate.

@@ -227,7 +227,8 @@ class PredictedLatencyProducer final : public Producer {
   LatencyEstimate estimate(const Cycle& cycle, EndpointRow row,
                            const LatencyPrediction& prediction) const {
     const RequestView& request = cycle.request();
-    LatencyEstimate e{.present = true, .ttft_ms = prediction.ttft_ms};
+    LatencyEstimate e{
+        .present = true, .ttft_ms = prediction.ttft_ms, .tpot_ms = prediction.tpot_ms};
     e.ttft_headroom_ms = request.slo_ttft_ms - prediction.ttft_ms;
     bool tpot_counts = parameters_.streaming_mode;
     if (const std::string* stage = role(cycle.endpoints(), row);
