@@ -74,6 +74,49 @@ void Disaggregation::release_prefill(std::uint32_t handle, SimTime now) {
   flow_.after_touch(at.replica, now);
 }
 
+void Disaggregation::orphan(std::uint32_t handle, SimTime now) {
+  LiveRequest& live = live_[handle];
+  if (live.pulling) transfers_.cancel(Transfers::Kind::kPull, handle, now);
+  live.pulling = false;
+  if (!live.route.prefill || live.kv_released || live.leg == Leg::kToPrefill ||
+      live.leg == Leg::kPrefill)
+    return;
+  const auto lease = std::find_if(leases_.begin(), leases_.end(), [&](const Lease& l) {
+    return l.handle == handle && l.stamp == live.stamp;
+  });
+  if (lease == leases_.end()) return;
+  const EndpointHome& at = servers_.home(*live.route.prefill);
+  servers_.replica(at.replica).advance_to(now);
+  const SequenceRef held = servers_.replica(at.replica).scheduler(at.rank).find_held(handle);
+  orphans_.push_back({.end = lease->end, .holder = *live.route.prefill, .sequence = held});
+  live.kv_released = true;
+  queue_.push(lease->end, EventKind::kLeaseEnd);
+}
+
+void Disaggregation::end_orphans(SimTime now) {
+  for (const Orphan& o : orphans_) {
+    if (o.end > now) continue;
+    const EndpointHome& at = servers_.home(o.holder);
+    servers_.replica(at.replica).advance_to(now);
+    servers_.replica(at.replica).release_sequence(at.rank, o.sequence, now);
+    flow_.after_touch(at.replica, now);
+  }
+  std::erase_if(orphans_, [now](const Orphan& o) { return o.end <= now; });
+}
+
+void Disaggregation::forget_orphans(std::uint32_t first, std::uint32_t end) {
+  std::erase_if(orphans_, [&](const Orphan& o) {
+    return o.holder.value() >= first && o.holder.value() < end;
+  });
+}
+
+void Disaggregation::lose_source(std::uint32_t handle, SimTime now) {
+  LiveRequest& live = live_[handle];
+  if (live.kv_released) return;
+  live.kv_lost = live.kv_released = true;
+  if (live.pulling) fail_load(handle, now);
+}
+
 void Disaggregation::cancel(std::uint32_t handle, SimTime now) {
   transfers_.cancel(Transfers::Kind::kPull, handle, now);
   release_prefill(handle, now);
@@ -107,6 +150,7 @@ void Disaggregation::book_lease_end() {
 }
 
 void Disaggregation::end_leases(SimTime now) {
+  end_orphans(now);
   if (booked_lease_end_ != now) return;
   booked_lease_end_ = SimTime::max();
   while (!leases_.empty()) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "sim/event_queue.h"
 #include "sim/live_requests.h"
@@ -28,6 +29,13 @@ class Disaggregation final : public TransferOwner {
   void start_transfer(std::uint32_t handle, std::int64_t blocks, SimTime now);
   /// The decode side has read the blocks (or needs none): the prefill side may free them.
   void release_prefill(std::uint32_t handle, SimTime now);
+  /// The decode server is gone without having read the blocks: the prefill server keeps them until
+  /// its lease is over, whatever becomes of the request.
+  void orphan(std::uint32_t handle, SimTime now);
+  /// The prefill server is gone, and with it KV that was not read.
+  void lose_source(std::uint32_t handle, SimTime now);
+  /// Engines [first, end) have ended: they hold nothing.
+  void forget_orphans(std::uint32_t first, std::uint32_t end);
   /// The request gives up: its pull ends, and the prefill side may free its blocks.
   void cancel(std::uint32_t handle, SimTime now);
 
@@ -44,6 +52,14 @@ class Disaggregation final : public TransferOwner {
     std::uint32_t stamp = 0;
   };
 
+  /// Blocks that nobody will read.
+  struct Orphan {
+    SimTime end;
+    EndpointId holder;
+    SequenceRef sequence;
+  };
+
+  void end_orphans(SimTime now);
   bool over(const Lease& lease) const;
   EnginePreset prefill_preset(std::uint32_t handle) const;
   void book_lease_end();
@@ -57,6 +73,7 @@ class Disaggregation final : public TransferOwner {
   Transfers& transfers_;
   RequestFlow& flow_;
   std::deque<Lease> leases_;  ///< By end; the event of the first one is booked.
+  std::vector<Orphan> orphans_;
   SimTime booked_lease_end_ = SimTime::max();
   /// When two servers (from, to) have shaken hands.
   std::map<std::pair<std::uint32_t, std::uint32_t>, SimTime> acquainted_;

@@ -14,6 +14,7 @@ enum class EventPriority : std::uint8_t {
   kCompletion,  ///< A client learns of an end before it decides what to send at t.
   kClient,      ///< Sends at t take place before deliveries, so equal delays keep their order.
   kDelivery,    ///< A request handed over at t is in the engine's queue when the router looks.
+  kFleet,       ///< Servers that come and go at t do so before a decision at t.
   kRouting,     ///< Decisions at t see everything else that happened by t.
   kTimeout,     ///< Last: an answer that arrives exactly at the deadline still counts.
 };
@@ -34,6 +35,8 @@ enum class EventKind : std::uint8_t {
   kRetry,         ///< Balancers: the routers try the requests they hold.
   kTimeout,       ///< subject: live request; the client gives up.
   kLeaseEnd,      ///< The oldest lease on held KV may be over.
+  kFleet,         ///< Something of the fleet is due.
+  kLost,          ///< subject: live request; its connection is refused, or given up.
 };
 
 /// A small value; `stamp` tells a reused subject from the one meant.
@@ -62,6 +65,9 @@ constexpr EventPriority priority_of(EventKind kind) {
       return EventPriority::kClient;
     case EventKind::kDelivery:
       return EventPriority::kDelivery;
+    case EventKind::kFleet:
+    case EventKind::kLost:
+      return EventPriority::kFleet;
     case EventKind::kRoute:
     case EventKind::kTryAgain:
     case EventKind::kRouterTick:

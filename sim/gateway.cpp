@@ -137,8 +137,29 @@ std::int64_t Gateway::most_retries() const {
 std::optional<Duration> Gateway::retry(RequestId request, Retries& retries, int http_status) {
   end_retry(retries);
   if (!config_.retry || (picker_ && !config_.retry->picker_refusals)) return std::nullopt;
+  if (!retries_status(http_status)) return std::nullopt;
+  return back_off(request, retries);
+}
+
+// A reset and a failed connection count as gateway errors (retry_state_impl.cc,
+// wouldRetryFromReset).
+bool Gateway::retries_loss(Loss loss) const {
+  const std::vector<RetryOn>& on = config_.retry->retry_on;
+  return std::any_of(on.begin(), on.end(), [loss](RetryOn one) {
+    return one == RetryOn::k5xx || one == RetryOn::kGatewayError || one == RetryOn::kReset ||
+           (one == RetryOn::kConnectFailure && loss == Loss::kRefused);
+  });
+}
+
+std::optional<Duration> Gateway::retry_lost(RequestId request, Retries& retries, Loss loss) {
+  end_retry(retries);
+  if (!config_.retry || !retries_loss(loss)) return std::nullopt;
+  return back_off(request, retries);
+}
+
+std::optional<Duration> Gateway::back_off(RequestId request, Retries& retries) {
   const RetryConfig& retry = *config_.retry;
-  if (!retries_status(http_status) || retries.made >= retry.num_retries) return std::nullopt;
+  if (retries.made >= retry.num_retries) return std::nullopt;
   if (retries_ >= most_retries()) {
     ++result_.retries_refused;
     return std::nullopt;

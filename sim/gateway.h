@@ -41,6 +41,10 @@ class Gateway {
   /// The back-off of a request that the router refused with `http_status`, or none if it is not
   /// sent again. Full jitter in whole milliseconds, drawn from (seed, request, retry).
   std::optional<Duration> retry(RequestId request, Retries& retries, int http_status);
+  /// The same for a request whose server is gone before it has answered.
+  std::optional<Duration> retry_lost(RequestId request, Retries& retries, Loss loss);
+  /// Retries go to the server that was chosen first.
+  bool keeps_choice() const { return picker_; }
   /// The retry is on its way to a server or over; it makes room for others.
   void end_retry(Retries& retries);
 
@@ -64,6 +68,8 @@ class Gateway {
   void start_oldest(Host& host, SimTime now);
   void end_wait(const Waiting& waiting, SimTime now);
   bool retries_status(int http_status) const;
+  bool retries_loss(Loss loss) const;
+  std::optional<Duration> back_off(RequestId request, Retries& retries);
   std::int64_t most_retries() const;
 
   const GatewayConfig& config_;

@@ -10,6 +10,8 @@ constexpr std::int64_t kTick = policies::FlowControl::kDispatchPeriod.ns();
 constexpr std::int64_t kSweep = policies::FlowControl::kExpiryPeriod.ns();
 /// Two seconds in which every server has been scraped many times and nothing has moved.
 constexpr std::int64_t kMostFutileTicks = 2000;
+/// An hour, in which a server that starts is ready.
+constexpr std::int64_t kMostTicksForServers = 3'600'000;
 
 }  // namespace
 
@@ -68,7 +70,9 @@ void HeldRequests::tick(SimTime now) {
     moved = dispatch(instance, now) || moved;
   }
   futile_ticks_ = moved ? 0 : futile_ticks_ + 1;
-  if (futile_ticks_ > kMostFutileTicks && !router_.queue_expires()) flow_.report_stuck(now);
+  if (futile_ticks_ > kMostFutileTicks && !router_.queue_expires() &&
+      (futile_ticks_ > kMostTicksForServers || !flow_.fleet_may_grow()))
+    flow_.report_stuck(now);
   book_tick(now);
 }
 

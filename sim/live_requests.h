@@ -51,6 +51,7 @@ struct LiveRequest {
   std::int32_t preemptions = 0;
   const char* failure = "";
   SimTime sent, first_token, end;
+  SimTime entered;  ///< Its (last) server.
   std::int64_t cached_tokens = 0;
   TierHit tier;                            ///< Of the engine that computes the prompt.
   std::vector<std::uint64_t> answer_keys;  ///< Router keys of blocks behind the prompt's.
@@ -100,6 +101,12 @@ class LiveRequests {
   std::int64_t outstanding_ = 0, most_outstanding_ = 0;
 };
 
+/// How a request loses its server.
+enum class Loss : std::uint8_t {
+  kRefused,  ///< There is no connection.
+  kReset     ///< The connection breaks.
+};
+
 /// The calls that the parts of a simulation make to its loop.
 class RequestFlow {
  public:
@@ -111,6 +118,16 @@ class RequestFlow {
   /// The request fails although the client still waits: the engine hears of it, too.
   virtual void give_up(std::uint32_t handle, const char* label, workloads::Outcome outcome,
                        SimTime now) = 0;
+  /// The server of a request is gone: the gateway sends it again, or it fails.
+  virtual void lose(std::uint32_t handle, Loss loss, SimTime now) = 0;
+  /// The prefill server of a request is gone: its decode server computes the prompt.
+  virtual void fall_back(std::uint32_t handle, SimTime now) = 0;
+  /// No engine knows of a request whose client is done with it.
+  virtual void free(std::uint32_t handle) = 0;
+  /// The fleet may get a server that it does not have.
+  virtual bool fleet_may_grow() const = 0;
+  /// There are other servers or routers than before: held requests may find one.
+  virtual void fleet_changed(SimTime now) = 0;
   /// A server was told something: reads its outputs and books its next wake.
   virtual void after_touch(std::uint32_t replica, SimTime now) = 0;
   /// For the observers.

@@ -107,24 +107,23 @@ ReplicaResult RunRecorder::replica_result(std::uint32_t endpoint, SimTime end) c
   r.requests = servers_.requests(endpoint);
   r.steps = replica.steps();
   r.busy_s = replica.busy().to_seconds();
-  r.prefix_query_tokens = s.counters().prefix_query_tokens;
-  r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
-  r.preemptions = s.counters().preemptions;
+  const EngineTotals did = replica.totals(at.rank);
+  r.prefix_query_tokens = did.counters.prefix_query_tokens;
+  r.prefix_hit_tokens = did.counters.prefix_hit_tokens;
+  r.preemptions = did.counters.preemptions;
   r.num_gpu_blocks = pool.rules.num_gpu_blocks;
   r.kv_cache_tokens = pool.kv_cache_tokens;
-  r.evicted_blocks = s.kv().evictions();
+  r.evicted_blocks = did.evictions;
   r.kv_cache_usage_mean =
       end.ns() > 0 ? replica.used_block_seconds(at.rank, end) / usable / end.to_seconds() : 0;
   r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
-  r.max_running = s.counters().max_running;
-  r.max_waiting = s.counters().max_waiting;
-  if (s.speculation().speculates()) {
-    const SpeculationCounters& did = s.speculation().counters();
-    r.speculation = {.drafts = did.drafts,
-                     .draft_tokens = did.draft_tokens,
-                     .accepted_tokens = did.accepted_tokens,
-                     .accepted_per_position = did.accepted_per_position};
-  }
+  r.max_running = did.counters.max_running;
+  r.max_waiting = did.counters.max_waiting;
+  if (s.speculation().speculates())
+    r.speculation = {.drafts = did.speculation.drafts,
+                     .draft_tokens = did.speculation.draft_tokens,
+                     .accepted_tokens = did.speculation.accepted_tokens,
+                     .accepted_per_position = did.speculation.accepted_per_position};
   return r;
 }
 
@@ -224,6 +223,14 @@ void RunRecorder::note_gateway(const Gateway& gateway) {
   result_.routing.gateway = gateway.result();
   for (std::string& note : gateway.notes(metrics_.stages()))
     result_.notes.push_back(std::move(note));
+}
+
+void RunRecorder::note_fleet(FleetResult found) {
+  FleetResult& all = fleet();
+  found.lost = all.lost;
+  found.sent_again = all.sent_again;
+  found.fell_back = all.fell_back;
+  all = std::move(found);
 }
 
 void RunRecorder::note_streams(std::int64_t most_in_flight) {

@@ -24,6 +24,7 @@ class RunRecorder {
               Servers& servers, bool keep_requests);
 
   RoutingResult& routing() { return result_.routing; }
+  FleetResult& fleet() { return result_.fleet ? *result_.fleet : result_.fleet.emplace(); }
   /// Before a request is counted: its stage may begin with it.
   void enter_stage(StageId stage, SimTime now);
   void on_sent(const workloads::Request& request, SimTime now);
@@ -35,6 +36,7 @@ class RunRecorder {
   /// Call these before take_result().
   void note_decision_queue(const DecisionQueue& queue);
   void note_gateway(const Gateway& gateway);
+  void note_fleet(FleetResult fleet);
   /// `most_in_flight`: requests whose clients waited at once.
   void note_streams(std::int64_t most_in_flight);
   /// Call once, at the end. `stopped`: the run did not reach its end.

@@ -42,8 +42,9 @@ void Servers::add_pool(std::uint32_t index, std::vector<EndpointHome>& homes) {
   const int ranks_per_loop = pool.lock_step ? ranks : 1;
   const bool internal =
       ranks > 1 && pool.config.data_parallel_balancing == DataParallelBalancing::kInternal;
-  for (std::int64_t server = 0; server < pool.config.replicas; ++server) {
+  for (std::int64_t server = 0; server < pool.places(); ++server) {
     const std::size_t server_begin = homes.size();
+    server_begin_.push_back(static_cast<std::uint32_t>(server_begin));
     for (int loop = 0; loop < loops; ++loop) {
       const auto replica = static_cast<std::uint32_t>(replicas_.size());
       add_replica(pool, ranks_per_loop, homes.size(),
@@ -54,6 +55,7 @@ void Servers::add_pool(std::uint32_t index, std::vector<EndpointHome>& homes) {
         const auto self = static_cast<std::uint32_t>(homes.size());
         if (!internal || self == server_begin) api_servers_.emplace_back(pool.api_server);
         api_server_of_.push_back(static_cast<std::uint32_t>(api_servers_.size() - 1));
+        server_of_.push_back(static_cast<std::uint32_t>(server_begin_.size() - 1));
         homes.push_back({.replica = replica,
                          .rank = rank,
                          .pool = index,
@@ -103,6 +105,15 @@ void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t fir
   r.first_endpoint = first_endpoint;
   r.front_end = front_end;
   replicas_.push_back(std::make_unique<Replica>(r, key_source_));
+}
+
+void Servers::restart(std::uint32_t server, SimTime now) {
+  const Range range = endpoints_of(server);
+  for (std::uint32_t e = range.first; e < range.end; ++e) {
+    const EndpointHome& at = (*endpoints_)[e];
+    if (at.rank == 0) replicas_[at.replica]->restart(now);
+    api_servers_[api_server_of_[e]].restart();
+  }
 }
 
 EndpointId Servers::choose_rank(EndpointId server, SimTime now) {

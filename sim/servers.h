@@ -38,6 +38,19 @@ class Servers {
   const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
   Replica& replica(std::uint32_t i) { return *replicas_[i]; }
 
+  /// Servers are numbered as a Fleet does: pool by pool, place by place. These are the endpoints of
+  /// one, which are in a row.
+  struct Range {
+    std::uint32_t first = 0, end = 0;
+  };
+  Range endpoints_of(std::uint32_t server) const {
+    return {server_begin_[server],
+            server + 1 < server_begin_.size() ? server_begin_[server + 1] : endpoints_->size()};
+  }
+  std::uint32_t server_of(EndpointId e) const { return server_of_[e.value()]; }
+  /// A server's processes end and others take their place (Replica::restart).
+  void restart(std::uint32_t server, SimTime now);
+
   /// Its engine keeps KV outside GPU memory.
   bool has_tiers(EndpointId e) const { return pool(home(e)).rules.tiers.in_use(); }
   /// Its tiers can pull from those of another endpoint, and the other way round.
@@ -81,6 +94,8 @@ class Servers {
   std::vector<FrontEnd> front_ends_;
   std::unordered_map<std::uint32_t, std::size_t> front_end_of_;  ///< By endpoint.
   std::vector<std::int64_t> requests_;                           ///< By endpoint.
+  std::vector<std::uint32_t> server_begin_;                      ///< By server: first endpoint.
+  std::vector<std::uint32_t> server_of_;                         ///< By endpoint.
 };
 
 }  // namespace routesim::sim

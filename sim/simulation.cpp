@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/run_error.h"
+#include "sim/plan/fleet_plan.h"
 #include "sim/watchdog.h"
 
 namespace routesim::sim {
@@ -27,6 +28,14 @@ const char* refusal_label(int http_status) {
     default:
       return "500 Internal Server Error";
   }
+}
+
+/// The label under which aiohttp's users count a request whose server is gone. A gateway answers in
+/// the server's place until headers have been sent.
+const char* loss_label(Loss loss, bool answered, bool gateway) {
+  if (gateway) return answered ? "ClientPayloadError" : "503 Service Unavailable";
+  if (loss == Loss::kRefused) return "ClientConnectorError";
+  return answered ? "ClientPayloadError" : "ServerDisconnectedError";
 }
 
 }  // namespace
@@ -64,6 +73,8 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   if (plan.scenario.routing.gateway)
     at_router_.gateway.emplace(plan.scenario.routing, options.seed, servers_->endpoints().rows(),
                                client_->load().stages().size());
+  if (fleet_changes(plan.scenario))
+    outages_.emplace(plan, options.seed, *servers_, *router_, live_, *moves_, queue_, flow);
 }
 
 Simulation::~Simulation() = default;
@@ -90,6 +101,7 @@ RunResult Simulation::run_to_end() {
   const RunView view{plan_, router_->endpoints(), servers_->replicas(), *router_,
                      client_->load().stages()};
   observers_.start(view);
+  if (outages_) outages_->begin();
   client_->schedule(SimTime::zero());
   // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
   while (!(live_.outstanding() == 0 && client_->load().finished())) {
@@ -110,6 +122,7 @@ RunResult Simulation::run_to_end() {
   recorder_->note_decision_queue(router_->decision_queue());
   if (at_router_.gateway) recorder_->note_gateway(*at_router_.gateway);
   recorder_->note_streams(live_.most_outstanding());
+  if (outages_) recorder_->note_fleet(outages_->fleet().take_result(queue_.now()));
   RunResult found = recorder_->take_result(client_->load(), moves_->links(), options_.seed,
                                            queue_.now(), stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);
@@ -130,7 +143,7 @@ void Simulation::handle(const Event& e) {
   const bool about_request = e.kind == EventKind::kCompletion || e.kind == EventKind::kDelivery ||
                              e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout ||
                              e.kind == EventKind::kPull || e.kind == EventKind::kTryAgain ||
-                             e.kind == EventKind::kHandOver;
+                             e.kind == EventKind::kHandOver || e.kind == EventKind::kLost;
   if (about_request && (live_[e.subject].stamp != e.stamp || !live_[e.subject].open())) return;
   switch (e.kind) {
     case EventKind::kReplicaWake:
@@ -161,7 +174,16 @@ void Simulation::handle(const Event& e) {
       route(e.subject, e.time);
       break;
     case EventKind::kTryAgain:
-      book_decision(e.subject, e.time);
+      if (live_[e.subject].route.routed)
+        enter_gateway(e.subject, e.time);
+      else
+        book_decision(e.subject, e.time);
+      break;
+    case EventKind::kFleet:
+      outages_->tick(e.time);
+      break;
+    case EventKind::kLost:
+      lose_connection(e.subject, e.time);
       break;
     case EventKind::kRouterTick:
       at_router_.by_flow->tick(e.time);
@@ -185,6 +207,8 @@ void Simulation::handle(const Event& e) {
 }
 
 void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime now) {
+  if (outages_ && client_->load().stages()[sent.stage.value()].reported)
+    outages_->fleet().begin_report(now);
   recorder_->enter_stage(sent.stage, now);
   const std::uint32_t handle = live_.open();
   LiveRequest& live = live_[handle];
@@ -206,6 +230,10 @@ void Simulation::book_decision(std::uint32_t handle, SimTime arrival) {
 }
 
 void Simulation::route(std::uint32_t handle, SimTime now) {
+  if (outages_ && !router_->runs()) {
+    refuse(handle, 500, now);
+    return;
+  }
   if (router_->holds_back())
     at_router_.by_flow->add(handle, now);
   else
@@ -279,7 +307,9 @@ void Simulation::dispatch(std::uint32_t handle, SimTime now) {
   if (router_->holds_back()) router_->track(live.route.instance, handle, live.request);
   for (Observer* o : observers_) o->on_routed(live.request, live.route, now);
   if (live.route.prefill) {
-    ++recorder_->routing().disaggregated;
+    // A decision that holds for several attempts counts once.
+    if (live.retries.made == 0 || !at_router_.gateway->keeps_choice())
+      ++recorder_->routing().disaggregated;
     live.leg = Leg::kToPrefill;
     enter_server(handle, *live.route.prefill, now);
   } else {
@@ -290,7 +320,12 @@ void Simulation::dispatch(std::uint32_t handle, SimTime now) {
 
 // When a request reaches its engine is known as soon as its round at the API server begins.
 void Simulation::enter_server(std::uint32_t handle, EndpointId endpoint, SimTime now) {
-  const LiveRequest& live = live_[handle];
+  if (outages_ && !outages_->answers(endpoint)) {
+    outages_->refuse(handle, endpoint, now);
+    return;
+  }
+  LiveRequest& live = live_[handle];
+  live.entered = now;
   const std::uint32_t server = servers_->api_server_of(endpoint);
   const ApiServer::Visitor visitor{.handle = handle,
                                    .stamp = live.stamp,
@@ -380,6 +415,8 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
     case EngineOutputKind::kFirstToken:
       if (live.leg != Leg::kEngine) return;  // a prefill server's token is dropped
       live.first_token = o.at + plan_.scenario.workload.response_overhead;
+      if (FleetMeters* meters = outages_ ? outages_->meters() : nullptr)
+        meters->on_first_token(live, o.at);
       router_->on_first_token(live.request, live.route, o.at);
       if (router_->counts_first_tokens()) at_router_.by_balancer->changed(live.route.instance, now);
       for (Observer* w : observers_) w->on_first_token(live.request, o.at);
@@ -441,6 +478,8 @@ void Simulation::on_finished(std::uint32_t handle, const EngineOutput& o) {
   live.preemptions = static_cast<std::int32_t>(o.value);
   live.cached_tokens = o.cached_tokens;
   live.end = o.at + plan_.scenario.workload.response_overhead;
+  if (FleetMeters* meters = outages_ ? outages_->meters() : nullptr)
+    meters->on_finished(live, o.at);
   queue_.push(live.end, EventKind::kCompletion, handle, live.stamp);
 }
 
@@ -456,7 +495,6 @@ void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Out
                          SimTime now) {
   LiveRequest& live = live_[handle];
   const Leg leg = live.leg;
-  std::optional<EndpointId> engine;
   if (leg == Leg::kQueued &&
       !(router_->holds_back() && router_->cancel(live.route.instance, handle, now)))
     at_router_.by_balancer->cancel(handle, now);
@@ -464,20 +502,116 @@ void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Out
     at_router_.gateway->cancel(handle, router_->row(live.route.endpoint), now);
     unroute(handle, now);
   }
-  if (leg == Leg::kPrefill) engine = live.route.prefill;
-  if (leg == Leg::kEngine) engine = live.route.endpoint;
   if (leg == Leg::kEngine || leg == Leg::kToEngine) moves_->disaggregation().cancel(handle, now);
   live.failure = label;
   settle(handle, outcome, now);
-  if (!engine) {
+  end_at_engine(handle, leg, now);
+}
+
+// The slot of a request that is settled lives on until its engine has drained the abort.
+void Simulation::end_at_engine(std::uint32_t handle, Leg leg, SimTime now) {
+  const Route& route = live_[handle].route;
+  if (leg != Leg::kPrefill && leg != Leg::kEngine) {
     recycle(handle);
     return;
   }
-  const EndpointHome& at = servers_->home(*engine);
+  const EndpointHome& at = servers_->home(leg == Leg::kPrefill ? *route.prefill : route.endpoint);
   servers_->replica(at.replica).advance_to(now);
   collect(at.replica, now);
   servers_->replica(at.replica).abort(at.rank, handle, now);
   after_touch(at.replica, now);
+}
+
+// ---- The fleet changes. -------------------------------------------------------------------------
+
+// A connection is refused, or nobody has answered for too long.
+void Simulation::lose_connection(std::uint32_t handle, SimTime now) {
+  const LiveRequest& live = live_[handle];
+  switch (live.leg) {
+    case Leg::kToPrefill:
+    case Leg::kPrefill:
+      if (outages_->answers(live.route.endpoint))
+        fall_back(handle, now);
+      else
+        lose(handle, Loss::kRefused, now);
+      break;
+    case Leg::kToEngine:
+      lose(handle, Loss::kRefused, now);
+      break;
+    case Leg::kEngine:
+      lose(handle, Loss::kReset, now);
+      break;
+    default:
+      break;
+  }
+}
+
+// What the old server still knows belongs to the old slot; the request goes on in another one.
+std::uint32_t Simulation::succeed(std::uint32_t handle) {
+  live_.settle(handle);
+  const std::uint32_t next = live_.open();
+  LiveRequest& now_live = live_[next];
+  const LiveRequest& old = live_[handle];
+  now_live.request = old.request;
+  now_live.keys = &prompt_keys_->acquire(*old.request.prompt);
+  now_live.retries = old.retries;
+  now_live.route = old.route;
+  now_live.sent = old.sent;
+  if (now_live.request.timeout < Duration::max())
+    queue_.push(std::max(queue_.now(), old.sent + old.request.timeout), EventKind::kTimeout, next,
+                now_live.stamp);
+  return next;
+}
+
+void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
+  const Leg leg = live_[handle].leg;
+  for (Observer* o : observers_) o->on_lost(live_[handle].request, now);
+  moves_->disaggregation().orphan(handle, now);
+  // vLLM sends the headers of a stream as soon as it has the request, of another answer at its end.
+  const bool answered = leg == Leg::kEngine && client_sees_tokens(plan_.scenario.workload);
+  std::optional<Duration> after;
+  if (at_router_.gateway && !answered)
+    after = at_router_.gateway->retry_lost(live_[handle].request.id, live_[handle].retries, loss);
+  ++recorder_->fleet().lost;
+  if (!after) {
+    give_up(handle, loss_label(loss, answered, at_router_.gateway.has_value()),
+            workloads::Outcome::kError, now);
+    return;
+  }
+  ++recorder_->fleet().sent_again;
+  const std::uint32_t next = succeed(handle);
+  Route& old = live_[handle].route;
+  servers_->leave_rank(old.endpoint);
+  if (old.prefill) servers_->leave_rank(*old.prefill);
+  router_->forget(old.instance, handle, now);
+  at_router_.gateway->leave(router_->row(old.endpoint), now);
+  // A picker's choice holds for every attempt; other proxies choose again.
+  if (!at_router_.gateway->keeps_choice()) {
+    router_->on_completed(live_[handle].request, old, false, now);
+    live_[next].route = {};
+  }
+  live_[next].leg = Leg::kToRouter;
+  queue_.push(now + *after, EventKind::kTryAgain, next, live_[next].stamp);
+  end_at_engine(handle, leg, now);
+  leave_gateway(now);
+}
+
+void Simulation::fall_back(std::uint32_t handle, SimTime now) {
+  ++recorder_->fleet().fell_back;
+  for (Observer* o : observers_) o->on_lost(live_[handle].request, now);
+  const Leg leg = live_[handle].leg;
+  const std::uint32_t next = succeed(handle);
+  Route& route = live_[next].route;
+  servers_->leave_rank(*route.prefill);
+  route.prefill.reset();
+  live_[next].leg = Leg::kToEngine;
+  for (Observer* o : observers_) o->on_routed(live_[next].request, route, now);
+  queue_.push(now, EventKind::kHandOver, next, live_[next].stamp);
+  end_at_engine(handle, leg, now);
+}
+
+void Simulation::fleet_changed(SimTime now) {
+  for (std::uint32_t i = 0; i < router_->instances(); ++i) at_router_.by_balancer->changed(i, now);
 }
 
 void Simulation::complete(std::uint32_t handle, workloads::Outcome outcome, SimTime now) {

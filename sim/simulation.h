@@ -17,6 +17,7 @@
 #include "sim/live_requests.h"
 #include "sim/observe/observer_list.h"
 #include "sim/observe/run_result.h"
+#include "sim/outages.h"
 #include "sim/plan/resolve.h"
 #include "sim/router/router.h"
 #include "sim/run_recorder.h"
@@ -99,6 +100,14 @@ class Simulation final : private RequestFlow {
   void fail(std::uint32_t handle, const char* label, workloads::Outcome outcome, SimTime now);
   void give_up(std::uint32_t handle, const char* label, workloads::Outcome outcome,
                SimTime now) override;
+  void lose(std::uint32_t handle, Loss loss, SimTime now) override;
+  void lose_connection(std::uint32_t handle, SimTime now);
+  void fall_back(std::uint32_t handle, SimTime now) override;
+  void free(std::uint32_t handle) override { recycle(handle); }
+  bool fleet_may_grow() const override { return outages_ && outages_->fleet().may_grow(); }
+  void fleet_changed(SimTime now) override;
+  std::uint32_t succeed(std::uint32_t handle);
+  void end_at_engine(std::uint32_t handle, Leg leg, SimTime now);
   void complete(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
   void settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
   void recycle(std::uint32_t handle);
@@ -118,6 +127,7 @@ class Simulation final : private RequestFlow {
   std::optional<Router> router_;
   std::optional<RunRecorder> recorder_;
   std::optional<KvMoves> moves_;
+  std::optional<Outages> outages_;  ///< Where the fleet changes.
   /// Requests that wait at the router, for flow control or for a balancer; and behind it.
   struct AtRouter {
     std::optional<HeldRequests> by_flow;

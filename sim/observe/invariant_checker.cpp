@@ -5,6 +5,7 @@
 
 #include "sim/engine/replica.h"
 #include "sim/observe/result_check.h"
+#include "sim/plan/fleet_plan.h"
 #include "sim/plan/resolve.h"
 #include "sim/router/router.h"
 
@@ -34,6 +35,7 @@ std::int64_t most_in_step(const EngineRules& rules) {
 void InvariantChecker::on_start(const RunView& view) {
   start(view.endpoints.size(), view.stages, 0, 0);
   view_ = &view;
+  fleet_changes_ = fleet_changes(view.plan.scenario);
   for (std::uint32_t r = 0; r < view.replicas.size(); ++r) number_[view.replicas[r].get()] = r;
   first_endpoint_.assign(view.replicas.size(), 0);
   for (std::uint32_t e = 0; e < view.endpoints.size(); ++e) {
@@ -121,7 +123,7 @@ void InvariantChecker::on_routed(const workloads::Request& request, const Route&
   const policies::EndpointTable& table = view_->router.table();
   for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
     const std::uint32_t row = view_->router.row(EndpointId(e));
-    if (!table.has_metrics(row)) continue;
+    if (!table.has_metrics(row) || fleet_changes_) continue;
     const EndpointHome& home = view_->endpoints[e];
     const SimTime next = view_->replicas[home.replica]->next_scrape(home.rank, now);
     check_signal(table.updated()[row], next, interval, now);
@@ -173,6 +175,14 @@ void InvariantChecker::on_first_token(const workloads::Request& request, SimTime
   close_hold(p);  // its KV has been read
   p.phase = Phase::kAnswering;
   p.first_token = now;
+}
+
+// The request is as it was when it had been sent. What a prefill server holds for it, it holds on.
+void InvariantChecker::on_lost(const workloads::Request& request, SimTime now) {
+  note_time(now);
+  Pending& p = pending(request, "lost");
+  p.phase = Phase::kSent;
+  p.prefill = -1;
 }
 
 void InvariantChecker::on_done(const RequestRecord& r) {
@@ -234,8 +244,8 @@ EndpointObservation InvariantChecker::observe(std::uint32_t endpoint) const {
           .free_blocks = s.kv().free_blocks(),
           .usable_blocks = s.kv().usable_blocks(),
           .max_num_seqs = s.rules().max_num_seqs,
-          .query_tokens = s.counters().prefix_query_tokens,
-          .hit_tokens = s.counters().prefix_hit_tokens,
+          .query_tokens = replica.totals(home.rank).counters.prefix_query_tokens,
+          .hit_tokens = replica.totals(home.rank).counters.prefix_hit_tokens,
           .stepping = replica.stepping()};
 }
 
@@ -284,7 +294,8 @@ void InvariantChecker::check_endpoint(std::uint32_t endpoint, const EndpointObse
     broken(12, who() + "a prefix cache counter goes back");
   if (!(seen.hit_tokens - e.hit_tokens <= seen.query_tokens - e.query_tokens)) [[unlikely]]
     broken(12, who() + "more prompt tokens hit than were looked up");
-  if (!(seen.held <= e.open_holds + seen.inbox)) [[unlikely]]
+  // A lost request's blocks are held until their lease ends, and are nobody's.
+  if (!(seen.held <= e.open_holds + seen.inbox || fleet_changes_)) [[unlikely]]
     broken(13, who() + "blocks are held for " + std::to_string(seen.held) + " requests, but only " +
                    std::to_string(e.open_holds) + " still want them");
   e.query_tokens = seen.query_tokens;

@@ -52,6 +52,7 @@ class InvariantChecker final : public Observer {
   void on_delivered(const workloads::Request& request, EndpointId to, SimTime now) override;
   void on_prefilled(const workloads::Request& request, SimTime now) override;
   void on_first_token(const workloads::Request& request, SimTime now) override;
+  void on_lost(const workloads::Request& request, SimTime now) override;
   void on_done(const RequestRecord& record) override;
   void on_replica_advanced(const Replica& replica, SimTime now) override;
   bool wants_steps() const override { return true; }
@@ -116,6 +117,7 @@ class InvariantChecker final : public Observer {
   std::vector<bool> seen_;                             ///< Requests ever sent, by id.
   SimTime now_;
   std::int64_t verify_credit_ = 0;
+  bool fleet_changes_ = false;
 };
 
 }  // namespace routesim::sim

@@ -57,6 +57,8 @@ class Observer {
   virtual void on_prefilled(const workloads::Request&, SimTime) {}
   /// The engine sampled the first token; the client has it after the response overhead.
   virtual void on_first_token(const workloads::Request&, SimTime) {}
+  /// Its server is gone: it ends, or is routed and delivered once more.
+  virtual void on_lost(const workloads::Request&, SimTime) {}
   virtual void on_done(const RequestRecord&) {}
   /// After a replica processed what was due at `now`.
   virtual void on_replica_advanced(const Replica&, SimTime) {}

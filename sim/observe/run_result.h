@@ -14,6 +14,7 @@
 #include "base/describe.h"
 #include "base/units.h"
 #include "models/latency_model.h"
+#include "sim/fleet/fleet_result.h"
 #include "sim/network/links.h"
 #include "sim/statistics/samples.h"
 #include "sim/tiers/tier_counters.h"
@@ -247,6 +248,7 @@ struct RunResult {
   std::vector<StageResult> classes;
   RoutingResult routing;
   std::vector<ReplicaResult> replicas;
+  std::optional<FleetResult> fleet;     ///< Where it changes.
   std::vector<StepTimes> step_times;    ///< By pool.
   std::vector<RequestRecord> requests;  ///< Empty unless asked for.
   SimTime end;                          ///< Simulated length of the run.

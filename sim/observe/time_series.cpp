@@ -84,14 +84,15 @@ void TimeSeriesRecorder::on_tick(SimTime) {
     const EndpointHome& home = view_->endpoints[e];
     const Replica& replica = *view_->replicas[home.replica];
     const BatchScheduler& s = replica.scheduler(home.rank);
-    series_.endpoints[e].points.push_back({.waiting = static_cast<std::int32_t>(s.waiting()),
-                                           .running = static_cast<std::int32_t>(s.running()),
-                                           .in_flight = in_flight_[e],
-                                           .used_blocks = s.kv().used_blocks(),
-                                           .query_tokens = s.counters().prefix_query_tokens,
-                                           .hit_tokens = s.counters().prefix_hit_tokens,
-                                           .steps = replica.steps() - (replica.stepping() ? 1 : 0),
-                                           .busy = replica.busy()});
+    series_.endpoints[e].points.push_back(
+        {.waiting = static_cast<std::int32_t>(s.waiting()),
+         .running = static_cast<std::int32_t>(s.running()),
+         .in_flight = in_flight_[e],
+         .used_blocks = s.kv().used_blocks(),
+         .query_tokens = replica.totals(home.rank).counters.prefix_query_tokens,
+         .hit_tokens = replica.totals(home.rank).counters.prefix_hit_tokens,
+         .steps = replica.steps() - (replica.stepping() ? 1 : 0),
+         .busy = replica.busy()});
   }
   now_.outstanding = now_.sent - now_.done;
   series_.cluster.push_back(now_);

@@ -12,7 +12,7 @@
 namespace routesim::sim {
 
 enum class UpstreamProtocol : std::uint8_t { kHttp1, kHttp2 };
-/// Envoy's retry conditions. No server refuses a connection here, so the last three never hold.
+/// Envoy's retry conditions. The last three hold only where servers end (`events`).
 enum class RetryOn : std::uint8_t {
   k5xx,
   kGatewayError,

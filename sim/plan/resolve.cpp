@@ -9,6 +9,7 @@
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
+#include "sim/plan/fleet_plan.h"
 #include "sim/plan/resolve_sglang.h"
 #include "sim/plan/router_costs.h"
 #include "sim/plan/speculation_plan.h"
@@ -539,6 +540,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   out.descriptors = descriptors(c, *model, drafts ? drafts->model.layers : 0, hybrid);
   if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);
+  out.start_up = start_up_of(c, *model);
   set_stages(out, path);
   return out;
 }
@@ -574,6 +576,10 @@ void Resolver::cross_rules(const Scenario& s) {
     error("cluster.pools", "no pool can decode", "give one pool role `both` or `decode`");
   for (const BalancerFault& fault : balancer_faults(s.routing))
     error("routing." + fault.key, fault.message, fault.hint);
+  Diagnostics fleet;
+  check_fleet(s, inputs_.where, fleet);
+  for (const Diagnostic& d : fleet.items()) diagnostics_.add(d);
+  errors_ += fleet.has_errors() ? 1 : 0;
   check_profiles(s);
   const std::optional<RetryConfig> retry =
       s.routing.gateway ? s.routing.gateway->retry : std::nullopt;
@@ -823,7 +829,9 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
     std::optional<ResolvedPool> pool =
         resolver.pool(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
-    if (pool) plan.pools.push_back(std::move(*pool));
+    if (!pool) continue;
+    pool->extra_places = places_of(scenario, i) - scenario.cluster.pools[i].replicas;
+    plan.pools.push_back(std::move(*pool));
   }
   resolver.cross_rules(scenario);
   resolver.check_files(plan.pools);

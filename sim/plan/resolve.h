@@ -12,6 +12,7 @@
 #include "models/kv_cache_spec.h"
 #include "models/latency_model.h"
 #include "policies/config/document.h"
+#include "sim/fleet/start_up.h"
 #include "sim/plan/scenario.h"
 #include "sim/rules/engine_config.h"
 #include "workloads/load_generator.h"
@@ -39,6 +40,11 @@ struct ResolvedPool {
   double kv_bytes_per_token = 0;  ///< Of one engine core, all its GPUs: what a transfer moves.
   std::int64_t descriptors = 0;   ///< One of its GPUs pulls a KV block in so many.
   bool lock_step = false;         ///< Its DP ranks step together.
+  std::int64_t extra_places = 0;  ///< For servers beyond `replicas`, where the fleet changes.
+  StartUpTimes start_up;
+
+  /// The most servers at once.
+  std::int64_t places() const { return config.replicas + extra_places; }
 };
 
 /// One variant, ready to run, any number of times.

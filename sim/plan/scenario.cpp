@@ -5,7 +5,8 @@ namespace routesim::sim {
 void describe(Describer& d, PoolConfig& c) {
   field(d, {"name", "Name of the pool; endpoints are called name-replica."}, c.name);
   field(d, {"role", "What the pool's servers do for a request."}, c.role);
-  field(d, {"replicas", "Model servers in the pool."}, c.replicas, IntRange{1, 65'536});
+  field(d, {"replicas", "Model servers in the pool; 0 for one that an event fills (see `events`)."},
+        c.replicas, IntRange{0, 65'536});
   field(d,
         {"accelerator",
          "Accelerator from the catalogue, such as H100-SXM; the node selectors in vllm_serve may "
@@ -49,6 +50,17 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"api_server", "What a request goes through before an engine core hears of it."},
         c.api_server);
   field(d, {"labels", "Labels as key=value, seen by the router's filters."}, c.labels);
+  field(d,
+        {"autoscaler",
+         "A HorizontalPodAutoscaler or a KEDA ScaledObject that changes the number of servers."},
+        c.autoscaler);
+  field(d, {"start_up", "How long a server takes to start, where events start some."}, c.start_up);
+  field(d, {"termination", "What becomes of a server that is asked to end."}, c.termination);
+  field(d,
+        {"most_evicted",
+         "Servers that may be missing when one is drained: maxUnavailable of a "
+         "PodDisruptionBudget."},
+        c.most_evicted, IntRange{0, 65'536});
   field(d,
         {"assumed",
          "Why the pool is a guess: `routesim init` writes it where it reads no servers. It is a "
@@ -196,6 +208,7 @@ void describe(Describer& d, RoutingConfig& c) {
          "How often endpoint metrics are scraped; where absent as often as the product of the "
          "balancer does it, and every 50 ms for an endpoint picker."},
         c.scrape_interval, DurationRange{Duration::milliseconds(1), Duration::seconds(3600)});
+  field(d, {"discovery", "When the router hears of servers that come and go."}, c.discovery);
   field(d,
         {"kv_event_delay",
          "From the end of the step that publishes a KV event to the router's "
@@ -341,6 +354,11 @@ void describe(Describer& d, Scenario& s) {
   field(d, {"workload", "The load.", true}, s.workload);
   field(d, {"cluster", "The servers.", true}, s.cluster);
   field(d, {"routing", "The router and what it knows."}, s.routing);
+  field(d,
+        {"events",
+         "What happens to the fleet: crashes, lost machines, drains, slow servers, lost KV events, "
+         "router restarts, roll-outs, another number of servers."},
+        s.events);
   field(d, {"measured", "Published numbers to print beside."}, s.measured);
   field(d,
         {"goodput",

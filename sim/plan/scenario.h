@@ -13,9 +13,11 @@
 #include "policies/balancers/balancers.h"
 #include "sim/custom/expression.h"
 #include "sim/custom/library.h"
+#include "sim/fleet/fleet_config.h"
 #include "sim/plan/gateway_config.h"
 #include "sim/prediction/predictor_settings.h"
 #include "sim/rules/engine_config.h"
+#include "sim/scaling/autoscaler_config.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
 #include "workloads/traffic_classes.h"
@@ -45,7 +47,11 @@ struct PoolConfig {
   EngineConfig engine;
   ApiServerConfig api_server;
   std::vector<std::string> labels;  ///< `key=value`, as the router's filters see them.
-  Document assumed;                 ///< Why there is this pool; readers make a warning of it.
+  std::optional<AutoscalerConfig> autoscaler;
+  StartUpConfig start_up;
+  TerminationConfig termination;
+  std::int64_t most_evicted = 1;  ///< A PodDisruptionBudget's maxUnavailable.
+  Document assumed;               ///< Why there is this pool; readers make a warning of it.
   /// How the servers are started. Readers turn it into the keys above, so it is empty by then.
   Document vllm_serve;
 };
@@ -111,6 +117,7 @@ struct RoutingConfig {
   std::optional<Duration> decision_latency_per_1000_tokens, service_time_per_megabyte;
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
   std::optional<Duration> scrape_interval;
+  std::optional<DiscoveryConfig> discovery;
   Duration kv_event_delay = Duration::milliseconds(1);
   double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };
@@ -181,6 +188,7 @@ struct Scenario {
   WorkloadConfig workload;
   ClusterConfig cluster;
   RoutingConfig routing;
+  std::vector<FleetEventConfig> events;
   MeasuredConfig measured;
   /// Latency goals a request must meet to count as good: `ttft:500ms`. The simulator only carries
   /// them.

@@ -37,7 +37,7 @@ double goal_ms(const ClientSessions::Headers& headers, std::string_view name,
 }  // namespace
 
 ClientSessions::ClientSessions(const policies::Scheduler& scheduler, std::vector<Headers> added)
-    : needs_(&scheduler.needs()),
+    : needs_(scheduler.needs()),
       tells_flows_apart_(tells_flows_apart(scheduler.config())),
       added_(std::move(added)) {
   for (const Headers& headers : added_)
@@ -46,7 +46,7 @@ ClientSessions::ClientSessions(const policies::Scheduler& scheduler, std::vector
 }
 
 void ClientSessions::send(const workloads::Request& request, policies::RequestView& view) {
-  if (needs_ == nullptr) return;
+  if (!needs_) return;
   view.slo_ttft_ms = goals_ms_[request.traffic_class][0];
   view.slo_tpot_ms = goals_ms_[request.traffic_class][1];
   headers_.clear();
@@ -83,7 +83,7 @@ void ClientSessions::on_routed(const workloads::Request& request,
                                const policies::Scheduler& scheduler,
                                const policies::Decision& decision,
                                const policies::EndpointTable& table) {
-  if (needs_ == nullptr || needs_->session_token_headers.empty() || request.session == 0) return;
+  if (!needs_ || needs_->session_token_headers.empty() || request.session == 0) return;
   Headers tokens = scheduler.response_headers(decision, table);
   const std::vector<std::string>& names = needs_->session_token_headers;
   std::erase_if(tokens, [&names](const auto& header) {

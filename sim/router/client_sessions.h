@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -22,7 +23,7 @@ class ClientSessions {
   ClientSessions() = default;
   using Headers = std::vector<std::pair<std::string, std::string>>;  // Value by header name.
 
-  /// `scheduler` outlives this. `added` go with a request of each traffic class, before those of
+  /// `added` go with a request of each traffic class, before those of
   /// its session.
   explicit ClientSessions(const policies::Scheduler& scheduler, std::vector<Headers> added = {{}});
 
@@ -40,7 +41,7 @@ class ClientSessions {
   void on_completed(const workloads::Request& request);
 
  private:
-  const policies::SignalNeeds* needs_ = nullptr;
+  std::optional<policies::SignalNeeds> needs_;  ///< None: nobody asks for sessions.
   bool tells_flows_apart_ = false;
   std::vector<Headers> added_;                   ///< By traffic class.
   std::vector<std::array<double, 2>> goals_ms_;  ///< TTFT and TPOT, by traffic class.

@@ -7,6 +7,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "policies/balancers/balancers.h"
+#include "policies/views.h"
 
 namespace routesim::sim {
 
@@ -18,10 +19,12 @@ struct Route {
   std::optional<EndpointId> prefill;        ///< Computes the prompt first, when disaggregated.
   /// Its tier has more of the prompt than the server that computes it.
   std::optional<EndpointId> pull_source;
-  std::uint32_t instance = 0;   ///< Which router process decided.
+  std::uint32_t instance = 0;   ///< Which router process decided,
+  std::uint32_t life = 0;       ///< and how often it had been started again.
   policies::BalancerPick pick;  ///< For the balancers.
   int http_status = 200;        ///< Of a refusal, otherwise 200.
   double regret_s = 0;          ///< Where decisions are priced: the price above the best one.
+  policies::LatencyPrediction predicted;   ///< At `endpoint`, where a plugin predicts.
   std::int64_t predicted_hit_tokens = -1;  ///< At `endpoint`; -1 without a prefix index.
 };
 

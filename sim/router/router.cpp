@@ -34,12 +34,21 @@ std::string server_name(const EndpointHome& home) {
   return home.behind_front_end ? home.name.substr(0, home.name.rfind("-rank-")) : home.name;
 }
 
-policies::EndpointInfo endpoint_info(const EndpointHome& home, const ResolvedPool& pool) {
+/// The name of a pod. One that takes the place of another has its own.
+std::string pod_name(const EndpointHome& home, std::int64_t pod) {
+  return pod == 0 ? server_name(home) : server_name(home) + "-pod-" + std::to_string(pod);
+}
+
+policies::EndpointInfo endpoint_info(const EndpointHome& home, const ResolvedPool& pool,
+                                     std::int64_t pod = 0) {
   policies::EndpointInfo info;
-  info.address = "10." + std::to_string(home.replica >> 16 & 255) + "." +
-                 std::to_string(home.replica >> 8 & 255) + "." + std::to_string(home.replica & 255);
+  const std::string network =
+      pod == 0 ? "10." + std::to_string(home.replica >> 16 & 255)
+               : std::to_string(11 + pod % 100) + "." + std::to_string(pod / 100 % 256);
+  info.address = network + "." + std::to_string(home.replica >> 8 & 255) + "." +
+                 std::to_string(home.replica & 255);
   info.port = 8000 + home.rank;
-  info.pod_name = server_name(home);
+  info.pod_name = pod_name(home, pod);
   info.rank = home.rank;
   info.block_size = pool.rules.block_size;
   info.num_gpu_blocks = pool.rules.num_gpu_blocks;
@@ -103,12 +112,14 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
       endpoints_(endpoints),
       replicas_(replicas),
       decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas)) {
-  add_instances(seed, diagnostics);
+  add_instances(diagnostics);
   if (diagnostics.has_errors()) return;
   for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {
     const EndpointHome& home = endpoints_[endpoints_.first(row)];
     table_.add(endpoint_info(home, plan.pools[home.pool]));
+    known_.names.push_back(server_name(home));
   }
+  look_again();
   if (plan.endpoint_picker)
     read_telemetry();
   else if (plan.scenario.routing.balancer != BalancerKind::kOmniscient)
@@ -116,26 +127,30 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
   if (prices_decisions(plan)) omniscient_.emplace(plan_, endpoints_, replicas_);
 }
 
-void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
+void Router::add_instances(Diagnostics& diagnostics) {
+  instances_.resize(static_cast<std::size_t>(plan_.scenario.routing.router_replicas));
+  for (std::size_t i = 0; i < instances_.size() && !diagnostics.has_errors(); ++i)
+    fill(i, diagnostics);
+}
+
+// A router process that has just started.
+void Router::fill(std::size_t i, Diagnostics& diagnostics) {
   const RoutingConfig& routing = plan_.scenario.routing;
-  instances_.resize(static_cast<std::size_t>(routing.router_replicas));
-  for (std::size_t i = 0; i < instances_.size(); ++i) {
-    Instance& in = instances_[i];
-    if (plan_.endpoint_picker) {
-      policies::SchedulerOptions options{.seed = mix64(seed, i)};
-      options.predictor = predictor(in, mix64(seed, i));
-      in.scheduler = policies::make_scheduler(*plan_.endpoint_picker, options, diagnostics);
-      if (in.scheduler == nullptr) return;
-      in.index = in.scheduler->precise_index();
-      if (plan_.endpoint_picker->gate("flowControl"))
-        in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
-      continue;
-    }
-    if (plan_.make_balancer)
-      in.balancer = plan_.make_balancer(i);
-    else if (routing.balancer != BalancerKind::kOmniscient)
-      in.balancer = make_balancer(routing, seed, i);
+  Instance& in = instances_[i];
+  if (plan_.endpoint_picker) {
+    policies::SchedulerOptions options{.seed = mix64(seed_, i)};
+    options.predictor = predictor(in, mix64(seed_, i));
+    in.scheduler = policies::make_scheduler(*plan_.endpoint_picker, options, diagnostics);
+    if (in.scheduler == nullptr) return;
+    in.index = in.scheduler->precise_index();
+    if (plan_.endpoint_picker->gate("flowControl"))
+      in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
+    return;
   }
+  if (plan_.make_balancer)
+    in.balancer = plan_.make_balancer(i);
+  else if (routing.balancer != BalancerKind::kOmniscient)
+    in.balancer = make_balancer(routing, seed_, i);
 }
 
 // The latency predictor of one process, or nullptr.
@@ -163,32 +178,117 @@ void Router::read_telemetry() {
                      Scraper::Also{.adapters = adapters, .pools = needs.pool_metrics});
   counts_first_tokens_ = needs.in_flight;
   if (!needs.kv_events) return;
-  std::vector<std::uint32_t> holders;
-  for (std::uint32_t row = 0; row < endpoints_.rows(); ++row)
-    holders.push_back(first.index_holder(table_, row));
-  std::vector<policies::PrefixIndex*> indexes;
-  for (const Instance& in : instances_) indexes.push_back(in.index);
-  events_.emplace(endpoints_, replicas_, std::move(holders), std::move(indexes));
+  events_.emplace(endpoints_, replicas_, listeners());
 }
 
 // The same for balancers. Ids in their indexes are rows.
 void Router::feed_balancers() {
   const policies::BalancerNeeds needs = instances_.front().balancer->needs();
   counts_first_tokens_ = needs.first_tokens;
-  std::vector<policies::BalancerEndpoint> servers;
-  for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {
-    const EndpointHome& home = endpoints_[endpoints_.first(row)];
-    servers.push_back(balancer_endpoint(server_name(home), plan_.pools[home.pool], plan_.adapters));
-  }
-  for (Instance& in : instances_) in.balancer->set_endpoints(servers);
   balancer_inputs_ = BalancerInputs(needs, plan_, bytes_per_token_);
   if (needs.metrics) scraper_.emplace(plan_, endpoints_, replicas_, Scraper::Also{});
   if (!needs.kv_events) return;
-  std::vector<std::uint32_t> holders(endpoints_.rows());
-  std::iota(holders.begin(), holders.end(), 0U);
-  std::vector<policies::PrefixIndex*> indexes;
-  for (const Instance& in : instances_) indexes.push_back(in.balancer->prefix_index());
-  events_.emplace(endpoints_, replicas_, std::move(holders), std::move(indexes));
+  events_.emplace(endpoints_, replicas_, listeners());
+}
+
+// Every process hears which servers are there.
+void Router::look_again() {
+  known_.rows.clear();
+  for (std::uint32_t row = 0; row < endpoints_.rows(); ++row)
+    if (!known_.names[row].empty()) known_.rows.push_back(row);
+  known_.all = known_.rows.size() == endpoints_.rows();
+  if (!known_.all) {
+    known_.metrics = {};
+    for (const std::uint32_t row : known_.rows) known_.metrics.add(table_.info(row));
+  }
+  for (std::size_t i = 0; i < instances_.size(); ++i) tell(i);
+}
+
+void Router::tell(std::size_t process) {
+  Instance& in = instances_[process];
+  std::vector<policies::BalancerEndpoint> servers;
+  for (const std::uint32_t row : known_.rows) {
+    const EndpointHome& home = endpoints_[endpoints_.first(row)];
+    servers.push_back(balancer_endpoint(known_.names[row], plan_.pools[home.pool], plan_.adapters));
+  }
+  if (in.balancer != nullptr) in.balancer->set_endpoints(servers);
+  if (events_) events_->set_listener(process, listener(in));
+}
+
+// Metrics in the order of the balancers' endpoints.
+const policies::EndpointTable& Router::known_metrics() {
+  if (known_.all) return table_;
+  for (std::uint32_t i = 0; i < known_.rows.size(); ++i) {
+    const std::uint32_t row = known_.rows[i];
+    if (!table_.has_metrics(row)) continue;
+    known_.metrics.set_metrics(EndpointId(i), table_.waiting()[row], table_.running()[row],
+                               table_.kv_usage()[row], table_.updated()[row]);
+    known_.metrics.set_lora(EndpointId(i), table_.lora(row));
+  }
+  return known_.metrics;
+}
+
+void Router::leave(std::uint32_t row, SimTime now) {
+  if (!table_.live(row)) return;
+  for (Instance& in : instances_)
+    if (in.scheduler != nullptr && in.runs) in.scheduler->on_endpoint_removed(row, table_, now);
+  table_.remove(EndpointId(row));
+  known_.names[row].clear();
+  if (events_) events_->set_deaf(row, true);
+  look_again();
+}
+
+void Router::join(std::uint32_t row, std::int64_t pod, SimTime) {
+  if (table_.live(row)) return;
+  const EndpointHome& home = endpoints_[endpoints_.first(row)];
+  table_.add_at(row, endpoint_info(home, plan_.pools[home.pool], pod));
+  known_.names[row] = pod_name(home, pod);
+  if (events_) events_->set_deaf(row, false);
+  look_again();
+}
+
+// The indexes that KV events feed, and under which ids they know the servers.
+KvEventFeed::Listener Router::listener(const Instance& in) const {
+  KvEventFeed::Listener l;
+  if (!in.runs) return l;
+  l.index = in.scheduler != nullptr ? in.index : in.balancer->prefix_index();
+  l.holders.resize(endpoints_.rows());
+  for (std::uint32_t i = 0; i < known_.rows.size(); ++i)
+    l.holders[known_.rows[i]] = in.scheduler != nullptr
+                                    ? in.scheduler->index_holder(table_, known_.rows[i])
+                                    : in.balancer->index_holder(i);
+  return l;
+}
+
+std::vector<KvEventFeed::Listener> Router::listeners() const {
+  std::vector<KvEventFeed::Listener> all;
+  for (const Instance& in : instances_) all.push_back(listener(in));
+  return all;
+}
+
+void Router::set_up(std::uint32_t row, bool up, SimTime now) {
+  if (scraper_) scraper_->set_up(row, up, now);
+}
+
+void Router::stop(std::uint32_t process) {
+  Instance& in = instances_[process];
+  in.runs = false;
+  if (events_) events_->set_listener(process, {});
+}
+
+bool Router::runs() const {
+  return instances_.empty() || std::any_of(instances_.begin(), instances_.end(),
+                                           [](const Instance& in) { return in.runs; });
+}
+
+void Router::start(std::uint32_t process) {
+  const std::uint32_t life = instances_[process].life + 1;
+  instances_[process] = Instance{};
+  Instance& in = instances_[process];
+  in.life = life;
+  Diagnostics none;  // The same configuration was accepted when the run began.
+  fill(process, none);
+  tell(process);
 }
 
 void Router::set_probe(DecisionProbe& probe, const RouterKeyOptions& key_options) {
@@ -202,8 +302,12 @@ void Router::refresh(SimTime now) {
   if (events_) events_->read(now);
 }
 
+// Clients go from one process to the next, and pass over those that do not run.
 std::uint32_t Router::next_instance() {
-  return static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+  auto next = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+  for (std::size_t i = 1; i < instances_.size() && !instances_[next].runs; ++i)
+    next = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+  return next;
 }
 
 std::size_t Router::tried_together() const {
@@ -238,6 +342,7 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
   if (!reporter_ || !reporter_->wants(request)) {
     route = choose();
     route.instance = which;
+    route.life = in.life;
     return route;
   }
   const DecisionSubject subject{.scheduler = in.scheduler.get(),
@@ -253,6 +358,7 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
   if (scores != nullptr) scores->keep_scores(nullptr);
   for (const ScoreSheet::Row& row : record.sheet.rows) record.totals[row.endpoint] = row.score;
   route.instance = which;
+  route.life = in.life;
   if (!route.held) reporter_->after(subject, in.scratch, route, record);
   return route;
 }
@@ -262,7 +368,7 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
   policies::BalancerRequest seen = balancer_inputs_.request(request, keys, now);
   seen.turn = turn;
   seen.adapter = adapter_name(request);
-  seen.metrics = scraper_ ? &table_ : nullptr;
+  seen.metrics = scraper_ ? &known_metrics() : nullptr;
   Route route;
   policies::BalancerAnswer answer = in.balancer->pick(seen);
   if (!answer) {
@@ -275,9 +381,9 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
   in.balancer->on_sent(*answer, seen);
   route.routed = true;
   route.pick = *answer;
-  route.endpoint = EndpointId(endpoints_.first(answer->endpoint));
+  route.endpoint = EndpointId(endpoints_.first(known_.rows[answer->endpoint]));
   if (answer->prefill && *answer->prefill != answer->endpoint)
-    route.prefill = EndpointId(endpoints_.first(*answer->prefill));
+    route.prefill = EndpointId(endpoints_.first(known_.rows[*answer->prefill]));
   return route;
 }
 
@@ -383,6 +489,7 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   route.routed = true;
   route.endpoint = EndpointId(endpoints_.first(in.decision.primary.value()));
   route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, in.decision.primary);
+  route.predicted = in.scheduler->predicted_latency(in.scratch, in.decision.primary);
   if (in.decision.prefill.valid() && in.decision.prefill != in.decision.primary)
     route.prefill = EndpointId(endpoints_.first(in.decision.prefill.value()));
   if (in.decision.pull_source.valid())
@@ -402,6 +509,7 @@ void Router::on_first_token(const workloads::Request& request, const Route& rout
   if (perfect_predictor_) perfect_predictor_->on_computed(request.id.value());
   if (!counts_first_tokens_) return;
   const Instance& in = instances_[route.instance];
+  if (in.life != route.life) return;
   if (in.balancer != nullptr) in.balancer->on_first_token(route.pick, request.id.value(), now);
   if (in.scheduler != nullptr) in.scheduler->on_first_token(request.id.value(), now);
 }
@@ -410,6 +518,7 @@ void Router::on_completed(const workloads::Request& request, const Route& route,
                           SimTime now) {
   if (omniscient_) omniscient_->on_completed(request);
   Instance& in = instances_[route.instance];
+  if (in.life != route.life) return;
   if (in.balancer != nullptr)
     in.balancer->on_completed(route.pick, {.id = request.id.value(),
                                            .now = now,

@@ -80,6 +80,22 @@ class Router {
   /// How full the pool looks to the first process: it dispatches below 1, or the policy's ceiling.
   double saturation(SimTime now) const;
 
+  // ---- The fleet changes. ---------------------------------------------------------------------
+
+  /// The routers learn that the servers of a row are gone: they forget what they knew of them.
+  void leave(std::uint32_t row, SimTime now);
+  /// They learn of servers in a row. `pod` > 0: others than those that were there at first, with
+  /// names and addresses of their own.
+  void join(std::uint32_t row, std::int64_t pod, SimTime now);
+  /// The servers of a row answer scrapes, or no longer.
+  void set_up(std::uint32_t row, bool up, SimTime now);
+  bool is_up(std::uint32_t row) const { return !scraper_ || scraper_->is_up(row); }
+  /// A router process ends; another one takes its place, which knows nothing but the servers.
+  void stop(std::uint32_t process);
+  void start(std::uint32_t process);
+  /// Some process runs.
+  bool runs() const;
+
   /// The server that answers has read the request: a stream's headers are on their way.
   void on_request_read(const workloads::Request& request, const Route& route, SimTime now);
   void on_first_token(const workloads::Request& request, const Route& route, SimTime now);
@@ -109,10 +125,25 @@ class Router {
     std::unique_ptr<policies::FlowControl> flow;
     policies::Scratch scratch;
     policies::Decision decision;
+    bool runs = true;
+    std::uint32_t life = 0;  ///< How often it was started again.
+  };
+  /// The servers that balancers know, where some rows have none.
+  struct Known {
+    std::vector<std::string> names;   ///< By row; "" = nobody is there.
+    std::vector<std::uint32_t> rows;  ///< By index of a balancer's endpoint.
+    policies::EndpointTable metrics;  ///< The same order, where it is not that of the rows.
+    bool all = true;                  ///< Every row has a server, so that indexes are rows.
   };
 
   policies::LatencyPredictor* predictor(Instance& in, std::uint64_t seed);
-  void add_instances(std::uint64_t seed, Diagnostics& diagnostics);
+  void add_instances(Diagnostics& diagnostics);
+  void fill(std::size_t process, Diagnostics& diagnostics);
+  void look_again();
+  void tell(std::size_t process);
+  KvEventFeed::Listener listener(const Instance& in) const;
+  std::vector<KvEventFeed::Listener> listeners() const;
+  const policies::EndpointTable& known_metrics();
   void read_telemetry();
   void feed_balancers();
   void refresh(SimTime now);
@@ -135,6 +166,7 @@ class Router {
   const std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
   policies::EndpointTable table_;
+  Known known_;
   std::optional<Scraper> scraper_;     ///< Where the configuration reads metrics.
   std::optional<KvEventFeed> events_;  ///< Where it reads KV events.
   bool counts_first_tokens_ = false;

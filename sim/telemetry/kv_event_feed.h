@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -18,12 +19,23 @@ namespace routesim::sim {
 /// costs O(servers with events).
 class KvEventFeed {
  public:
-  /// `holders`: per row of the router's table, its id in the indexes. `endpoints`, `replicas` and
-  /// the indexes outlive the feed.
+  /// The index of one router process.
+  struct Listener {
+    policies::PrefixIndex* index = nullptr;  ///< Null: the process does not run.
+    std::vector<std::uint32_t> holders;      ///< Per row of the router's table: its id there.
+  };
+  /// `endpoints`, `replicas` and the indexes outlive the feed.
   KvEventFeed(const Endpoints& endpoints, const std::vector<std::unique_ptr<Replica>>& replicas,
-              std::vector<std::uint32_t> holders, std::vector<policies::PrefixIndex*> indexes);
+              std::vector<Listener> listeners);
   KvEventFeed(const KvEventFeed&) = delete;
   KvEventFeed& operator=(const KvEventFeed&) = delete;
+
+  /// The routers listen to a row's server, or no longer: what it publishes then is lost.
+  void set_deaf(std::uint32_t row, bool deaf) { deaf_[row] = deaf; }
+  /// A process has another index, or its ids have changed.
+  void set_listener(std::size_t process, Listener listener) {
+    listeners_[process] = std::move(listener);
+  }
 
   /// Applies every event visible at `now`, endpoint by endpoint.
   void read(SimTime now);
@@ -31,8 +43,8 @@ class KvEventFeed {
  private:
   const Endpoints& endpoints_;
   const std::vector<std::unique_ptr<Replica>>& replicas_;
-  std::vector<std::uint32_t> holders_;
-  std::vector<policies::PrefixIndex*> indexes_;
+  std::vector<Listener> listeners_;      ///< Per process.
+  std::vector<bool> deaf_;               ///< Per row: nobody listens.
   Earliest publications_;                ///< Per replica: Replica::mirror_next_publication.
   Earliest visible_;                     ///< Per endpoint: KvEventLog::mirror_next_visible.
   std::vector<std::uint32_t> readable_;  ///< Scratch: endpoints with visible events.

@@ -7,7 +7,11 @@ namespace routesim::sim {
 
 Scraper::Scraper(const RunPlan& plan, const Endpoints& endpoints,
                  const std::vector<std::unique_ptr<Replica>>& replicas, Also also)
-    : plan_(plan), endpoints_(endpoints), also_(also), next_flush_(endpoints.rows()) {
+    : plan_(plan),
+      endpoints_(endpoints),
+      also_(also),
+      next_flush_(endpoints.rows()),
+      up_since_(endpoints.rows()) {
   for (std::uint32_t row = 0; row < endpoints.rows(); ++row) {
     const std::uint32_t first = endpoints.first(row);
     const EndpointHome& home = endpoints[first];
@@ -33,6 +37,7 @@ void Scraper::read_row(std::uint32_t row, SimTime now, policies::EndpointTable& 
   SimTime at = next_[row];
   if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
   next_[row] = at + interval;
+  if (at < up_since_[row]) return;
   double waiting = 0, running = 0, usage = 0;
   AdapterGauges adapters;
   const std::uint32_t first = first_[row], end = first_[row + 1];

@@ -30,6 +30,12 @@ class Scraper {
 
   /// Writes what scrapes saw until `now`, not more.
   void read(SimTime now, policies::EndpointTable& table);
+  /// A row's server answers scrapes from `now` on, or no longer: then the router keeps what it saw
+  /// last.
+  void set_up(std::uint32_t row, bool up, SimTime now) {
+    up_since_[row] = up ? now : SimTime::max();
+  }
+  bool is_up(std::uint32_t row) const { return up_since_[row] < SimTime::max(); }
   /// Writes what a row's engines say of their adapters; nothing where the router does not ask.
   void write_adapters(std::uint32_t row, const AdapterGauges& gauges,
                       policies::EndpointTable& table) const;
@@ -56,6 +62,7 @@ class Scraper {
   std::vector<std::uint32_t> first_;  ///< Per row: its first in sources_; and the end.
   std::vector<SimTime> next_;         ///< Per row: the next scrape.
   std::vector<SimTime> next_flush_;   ///< Per row: when its cluster's means are published next.
+  std::vector<SimTime> up_since_;     ///< Per row; never = SimTime::max().
   std::vector<std::uint32_t> order_;  ///< Rows in the order of their scrapes, a cycle.
   std::size_t head_ = 0;              ///< Position in order_ of the next scrape.
 };

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/fleet/fleet_metrics.h"
+#include "sim/scaling/fleet_metrics.h"
 
 namespace routesim::sim {
 

@@ -1,5 +1,5 @@
 // Trajectories of HorizontalPodAutoscalers that a reader can redo by hand.
-#include "sim/fleet/hpa.h"
+#include "sim/scaling/hpa.h"
 
 #include <gtest/gtest.h>
 

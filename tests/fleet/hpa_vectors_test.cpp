@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/fleet/hpa.h"
+#include "sim/scaling/hpa.h"
 
 namespace routesim::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/fleet/keda.h"
+#include "sim/scaling/keda.h"
 
 #include <gtest/gtest.h>
 

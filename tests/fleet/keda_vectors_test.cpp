@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/fleet/keda.h"
+#include "sim/scaling/keda.h"
 
 namespace routesim::sim {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/fleet/prometheus_query.h"
-#include "sim/fleet/prometheus_store.h"
+#include "sim/scaling/prometheus_query.h"
+#include "sim/scaling/prometheus_store.h"
 #include "tests/fleet/fake_fleet.h"
 
 namespace routesim::sim {

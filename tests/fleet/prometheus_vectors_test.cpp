@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/fleet/prometheus_query.h"
-#include "sim/fleet/prometheus_store.h"
+#include "sim/scaling/prometheus_query.h"
+#include "sim/scaling/prometheus_store.h"
 #include "tests/fleet/fake_fleet.h"
 
 namespace routesim::sim {

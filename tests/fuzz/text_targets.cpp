@@ -10,7 +10,7 @@
 #include "policies/kv_events/kv_event_ingest.h"
 #include "policies/kv_events/kv_events.h"
 #include "policies/scheduler.h"
-#include "sim/fleet/autoscaler.h"
+#include "sim/scaling/autoscaler.h"
 #include "tests/fleet/fake_fleet.h"
 #include "tests/fuzz/targets.h"
 #include "tests/policies/kv_encode.h"

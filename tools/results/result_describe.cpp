@@ -176,6 +176,43 @@ void describe(Describer& d, RoutingResult& r) {
         r.mean_regret_s(), r.priced);
 }
 
+static void describe(Describer& d, FleetPoint& p) {
+  field(d, {"at_s", "From the start of the run, s."}, p.at_s);
+  field(d, {"servers", "Servers that exist from then on."}, p.servers);
+  field(d, {"ready", "Servers that serve from then on."}, p.ready);
+}
+
+static void describe(Describer& d, FleetPoolResult& r) {
+  field(d, {"pool", "Its name."}, r.pool);
+  field(d,
+        {"mean_servers",
+         "Servers that exist, over time: what is paid for. From the first reported stage on."},
+        r.mean_servers);
+  field(d, {"mean_ready", "Servers that serve, over time."}, r.mean_ready);
+  field(d, {"max_servers", "Most servers at a time."}, r.most_servers);
+  field(d, {"min_ready", "Fewest that served at a time."}, r.least_ready);
+  field(d, {"starts", "Times that a server became ready."}, r.starts);
+  field(d, {"ends", "Times that one ended."}, r.ends);
+  field(d, {"over_time", "Its servers at each change, from the start of the run."}, r.points);
+}
+
+static void describe(Describer& d, FleetMark& m) {
+  field(d, {"at_s", "From the start of the run, s."}, m.at_s);
+  field(d, {"subject", "A server, a pool or a router process."}, m.subject);
+  field(d, {"what", "What happened to it."}, m.what);
+}
+
+void describe(Describer& d, FleetResult& r) {
+  field(d, {"pools", "What became of each pool."}, r.pools);
+  field(d, {"lost", "Times that a request lost its server."}, r.lost);
+  field(d, {"sent_again", "Times that the gateway then sent it once more."}, r.sent_again);
+  field(d,
+        {"fell_back", "Prompts that decode servers computed because the prefill server was gone."},
+        r.fell_back);
+  field(d, {"events", "What happened, in time order."}, r.marks);
+  field(d, {"events_left_out", "Events beyond those listed."}, r.unmarked);
+}
+
 }  // namespace sim
 
 namespace tools {
@@ -500,6 +537,7 @@ void describe(Describer& d, VariantRecord& r) {
   field(d, {"routing", "What the router decided in the whole run."}, r.routing);
   field(d, {"kv_tiers", "KV tiers beside GPU memory, whole run, unreported stages included."},
         r.kv_tiers);
+  field(d, {"fleet", "What happened to the servers. Absent where nothing did."}, r.fleet);
   field(d, {"replicas", "Every server, or data-parallel rank of one, in the whole run."},
         r.replicas);
   field(d, {"trust", "What the result rests on."}, r.trust);

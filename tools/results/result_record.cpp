@@ -278,6 +278,7 @@ VariantRecord variant_record(const VariantReport& variant) {
   }
   out.routing = result.routing;
   out.kv_tiers = result.summary.tiers;
+  out.fleet = result.fleet;
   out.replicas = result.replicas;
   out.trust = trust_record(result);
   if (!variant.capacity_band.empty())

@@ -209,6 +209,7 @@ struct VariantRecord {
   std::optional<std::vector<ClassRecord>> classes;
   sim::RoutingResult routing;
   std::optional<sim::TierResult> kv_tiers;
+  std::optional<sim::FleetResult> fleet;
   std::vector<sim::ReplicaResult> replicas;
   TrustRecord trust;
   std::optional<CapacityBandRecord> capacity_band;

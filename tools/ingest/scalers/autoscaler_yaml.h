@@ -9,7 +9,7 @@
 
 #include "base/config_node.h"
 #include "base/diagnostic.h"
-#include "sim/fleet/autoscaler_config.h"
+#include "sim/scaling/autoscaler_config.h"
 
 namespace routesim::tools {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/plan/fleet_plan.h"
+
 namespace routesim::tools {
 
 namespace {
@@ -72,6 +74,7 @@ class Search {
 RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experiment& experiment,
                      Diagnostics& found) {
   sim::RunPlan held = plan;
+  sim::forget_events(held);
   // The watch ends it before, unless a client falls behind.
   const double seconds = 4 * static_cast<double>(rules.most_sends) / rules.rate;
   constexpr double kMostSeconds = 50 * 86'400.0;  // Within what the clock of a run holds.
@@ -95,6 +98,8 @@ RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experime
 
 Capacity find_capacity(const sim::RunPlan& plan, const CapacityRules& rules, Experiment& experiment,
                        Diagnostics& found) {
+  for (const sim::ResolvedPool& pool : plan.pools)
+    if (pool.config.autoscaler) return {.why_not = "an autoscaler changes its servers"};
   Search search(rules);
   std::int64_t requests = 0;
   for (int probes = 0; probes < kMostProbes && requests < rules.most_sends; ++probes) {

@@ -8,6 +8,7 @@
 #include "tools/results/metrics.h"
 #include "tools/results/result_record.h"
 #include "tools/results/trust_errors.h"
+#include "tools/study/run/fleet_tables.h"
 #include "tools/study/run/render_run.h"
 #include "tools/study/run/replication_tables.h"
 #include "tools/study/run/run_tables.h"
@@ -130,7 +131,9 @@ void add_tables(const Report& report, const PageRun& run, std::vector<Block>& bl
   const bool published = std::ranges::any_of(
       report.variants, [](const VariantReport& v) { return !v.measured.rows.empty(); });
   std::vector<Table> tables = plain_stages(run, published);
-  for (Table& table : std::array{published_table(run), summary_table(run, false), class_table(run)})
+  constexpr std::size_t kMostEvents = 20;
+  for (Table& table : std::array{published_table(run), summary_table(run, false), class_table(run),
+                                 fleet_table(run, false), event_table(run, kMostEvents)})
     tables.push_back(std::move(table));
   for (Table& table : tables) {
     if (table.rows.empty()) continue;

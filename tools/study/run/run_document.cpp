@@ -5,6 +5,7 @@
 
 #include "tools/render/render.h"
 #include "tools/results/text_table.h"
+#include "tools/study/run/fleet_tables.h"
 #include "tools/study/run/run_charts.h"
 #include "tools/study/run/run_tables.h"
 #include "tools/study/verdict/run_verdict.h"
@@ -98,6 +99,12 @@ void add_stages(const PageRun& run, bool without_first, std::vector<Block>& bloc
 
 /// Everything behind a run: servers, settings, notes.
 void add_details(const PageRun& run, std::vector<Block>& blocks) {
+  if (Table fleet = fleet_table(run, true); !fleet.rows.empty()) {
+    blocks.push_back({Heading{"What happened to the fleet"}});
+    blocks.push_back({Charts{.charts = {fleet_chart(run)}}});
+    blocks.push_back({std::move(fleet)});
+    blocks.push_back({Fold{.title = "Event by event", .blocks = {{event_table(run, 0)}}}});
+  }
   blocks.push_back({Heading{"The servers"}});
   for (Block& block : server_charts(run)) blocks.push_back(std::move(block));
   blocks.push_back({Fold{"Server by server, in numbers", {{server_table(run)}}}});

@@ -210,6 +210,28 @@ void take_whole_run(const VariantRecord& record, const std::string& path, StageV
   }
 }
 
+/// Takes what happened to the fleet. Requests that lost their server stand beside the first pool.
+void take_fleet(const sim::FleetResult& fleet, const std::string& path, VariantView& variant) {
+  for (std::size_t i = 0; i < fleet.pools.size(); ++i) {
+    const sim::FleetPoolResult& p = fleet.pools[i];
+    ServerView& pool =
+        variant.pools.emplace_back(ServerView{.name = p.pool, .pool = p.pool, .values = {}});
+    Values v(pool.values, fmt::format("{}/fleet/pools/{}", path, i));
+    v.put("mean_servers", p.mean_servers, "mean_servers");
+    v.put("max_servers", p.most_servers, "max_servers");
+    v.put("mean_ready", p.mean_ready, "mean_ready");
+    v.put("min_ready", p.least_ready, "min_ready");
+    v.put("starts", p.starts, "starts");
+    v.put("ends", p.ends, "ends");
+  }
+  variant.happened = fleet.marks;
+  if (!fleet.pools.empty()) variant.fleet_points = fleet.pools.front().points;
+  if (variant.pools.empty()) return;
+  Values v(variant.pools.front().values, path + "/fleet");
+  v.put("lost", fleet.lost, "lost");
+  v.put("sent_again", fleet.sent_again, "sent_again");
+}
+
 VariantView variant_view(const VariantRecord& record, const std::string& path) {
   VariantView variant;
   variant.name = record.name;
@@ -226,6 +248,7 @@ VariantView variant_view(const VariantRecord& record, const std::string& path) {
     variant.servers.push_back(
         server_view(record.replicas[i], fmt::format("{}/replicas/{}", path, i)));
   take_whole_run(record, path, variant.summary);
+  if (record.fleet) take_fleet(*record.fleet, path, variant);
   if (record.series) take_series(*record.series, variant);
   if (record.published) variant.published = published_views(*record.published, path);
   if (record.goodput_goals) variant.goals = record.goodput_goals->items;

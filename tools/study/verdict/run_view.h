@@ -68,6 +68,9 @@ struct VariantView {
   StageView summary;
   std::vector<StageView> classes;  ///< By traffic class, over the reported stages.
   std::vector<ServerView> servers;
+  std::vector<ServerView> pools;  ///< What became of each pool, where the fleet changed.
+  std::vector<sim::FleetPoint> fleet_points;  ///< Of the first pool.
+  std::vector<sim::FleetMark> happened;       ///< In time order.
   std::vector<double> series_time_s;
   std::vector<ServerSeries> series;
   std::vector<PublishedView> published;

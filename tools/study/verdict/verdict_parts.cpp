@@ -332,6 +332,7 @@ std::string measured_beside(const PageRun& run) {
 std::string idle_servers(const PageRun& run) {
   std::string text;
   for (const VariantView& v : run.variants) {
+    if (!v.pools.empty()) continue;  // Some servers are only there for a while.
     std::vector<std::string> idle;
     for (const ServerView& server : v.servers)
       if (const auto requests = server.values.find("requests");

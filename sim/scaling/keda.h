@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sim/fleet/hpa.h"
-#include "sim/fleet/keda_formula.h"
+#include "sim/scaling/hpa.h"
+#include "sim/scaling/keda_formula.h"
 
 namespace routesim::sim {
 

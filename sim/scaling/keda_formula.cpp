@@ -1,4 +1,4 @@
-#include "sim/fleet/keda_formula.h"
+#include "sim/scaling/keda_formula.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "sim/fleet/autoscaler_config.h"
+#include "sim/scaling/autoscaler_config.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "sim/fleet/prometheus_store.h"
+#include "sim/scaling/prometheus_store.h"
 
 #include <algorithm>
 #include <cmath>

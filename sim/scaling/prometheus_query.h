@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sim/fleet/fleet_metrics.h"
+#include "sim/scaling/fleet_metrics.h"
 
 namespace routesim::sim {
 

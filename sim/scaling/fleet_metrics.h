@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sim/fleet/hpa.h"
+#include "sim/scaling/hpa.h"
 
 namespace routesim::sim {
 

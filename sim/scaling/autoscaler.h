@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sim/fleet/autoscaler_config.h"
-#include "sim/fleet/fleet_metrics.h"
-#include "sim/fleet/hpa.h"
-#include "sim/fleet/keda.h"
-#include "sim/fleet/prometheus_store.h"
+#include "sim/scaling/autoscaler_config.h"
+#include "sim/scaling/fleet_metrics.h"
+#include "sim/scaling/hpa.h"
+#include "sim/scaling/keda.h"
+#include "sim/scaling/prometheus_store.h"
 
 namespace routesim::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/fleet/prometheus_query.h"
+#include "sim/scaling/prometheus_query.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "sim/fleet/hpa.h"
+#include "sim/scaling/hpa.h"
 
 #include <algorithm>
 #include <cmath>

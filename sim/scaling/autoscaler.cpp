@@ -1,4 +1,4 @@
-#include "sim/fleet/autoscaler.h"
+#include "sim/scaling/autoscaler.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/describe.h"
-#include "sim/fleet/hpa.h"
-#include "sim/fleet/keda.h"
-#include "sim/fleet/prometheus_query.h"
+#include "sim/scaling/hpa.h"
+#include "sim/scaling/keda.h"
+#include "sim/scaling/prometheus_query.h"
 
 namespace routesim::sim {
 

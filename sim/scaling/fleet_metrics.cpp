@@ -1,4 +1,4 @@
-#include "sim/fleet/fleet_metrics.h"
+#include "sim/scaling/fleet_metrics.h"
 
 #include <algorithm>
 #include <array>

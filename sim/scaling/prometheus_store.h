@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sim/fleet/fleet_metrics.h"
-#include "sim/fleet/prometheus_query.h"
+#include "sim/scaling/fleet_metrics.h"
+#include "sim/scaling/prometheus_query.h"
 
 namespace routesim::sim {
 

@@ -1,0 +1,622 @@
+#include "sim/fleet/fleet.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace routesim::sim {
+
+namespace {
+
+/// From a machine that vanishes to a node that is NotReady: node-monitor-grace-period of Kubernetes
+/// v1.32 and later (40 s before).
+constexpr Duration kNodeGrace = Duration::seconds(50);
+/// Until the pods of such a node are given up: the toleration that every pod gets
+/// (node.kubernetes.io/unreachable, tolerationSeconds 300).
+constexpr Duration kUnreachable = Duration::seconds(300);
+/// kubectl drain asks again after this time where a budget forbids the eviction.
+constexpr Duration kEvictAgain = Duration::seconds(5);
+/// How often a server with --shutdown-timeout looks whether it is empty.
+constexpr Duration kDrainLook = Duration::milliseconds(100);
+constexpr Duration kRouterAway = Duration::seconds(5);
+/// A Deployment's bounds where nothing else is said.
+constexpr const char* kQuarter = "25%";
+
+/// The kubelet starts a container again at once, then after 10 s, 20 s, … 300 s, and forgets after
+/// ten minutes that it served (pkg/kubelet/kubelet.go: MaxContainerBackOff, and client-go's
+/// util/flowcontrol/backoff.go, v1.34).
+Duration back_off(std::int64_t crashes) {
+  if (crashes <= 1) return Duration::zero();
+  const std::int64_t doublings = std::min<std::int64_t>(crashes - 2, 5);
+  return Duration::seconds(std::min<std::int64_t>(10 << doublings, 300));
+}
+constexpr Duration kForgetsCrashes = Duration::seconds(600);
+
+double seconds_of(SimTime at) { return static_cast<double>(at.ns()) / 1e9; }
+
+/// The end of the clock lies behind everything that is due.
+SimTime later(SimTime now, Duration by) { return by < kEndOfTime - now ? now + by : kEndOfTime; }
+
+}  // namespace
+
+Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
+             DiscoveryConfig discovery, std::uint64_t seed, FleetActions& actions,
+             std::function<void(SimTime)> book)
+    : pools_(std::move(pools)),
+      events_(std::move(events)),
+      discovery_(discovery),
+      seed_(seed),
+      actions_(actions),
+      book_(std::move(book)) {
+  for (std::uint32_t p = 0; p < pools_.size(); ++p) {
+    const FleetPool& pool = pools_[p];
+    first_.push_back(static_cast<std::uint32_t>(servers_.size()));
+    deployments_.push_back({.replicas = pool.replicas,
+                            .sets = {{.pool = p, .revision = 0, .spec = pool.replicas}},
+                            .max_surge = kQuarter,
+                            .max_unavailable = kQuarter});
+    tallies_.push_back({.servers = pool.replicas, .ready = pool.replicas});
+    if (pool.autoscaler) scalers_.push_back({p, Autoscaler(*pool.autoscaler, SimTime::zero())});
+    FleetPoolResult& result = tallies_.back().result;
+    result.pool = pool.name;
+    result.most_servers = result.least_ready = pool.replicas;
+    result.points = {{.at_s = 0, .servers = pool.replicas, .ready = pool.replicas}};
+    for (std::int64_t i = 0; i < pool.places; ++i)
+      servers_.push_back({.state = i < pool.replicas ? State::kReady : State::kAbsent,
+                          .pool = p,
+                          .known_pod = i < pool.replicas ? 0 : -1});
+  }
+}
+
+void Fleet::begin() {
+  for (std::uint32_t s = 0; s < servers_.size(); ++s) {
+    if (servers_[s].state == State::kReady)
+      draw_failures(s, SimTime::zero());
+    else
+      actions_.leave(s, SimTime::zero());
+  }
+  for (std::uint32_t e = 0; e < events_.size(); ++e)
+    if (events_[e].at) book(SimTime::zero() + *events_[e].at, What::kHappens, e);
+  for (std::uint32_t i = 0; i < scalers_.size(); ++i)
+    book(scalers_[i].autoscaler.next_look(), What::kScale, i);
+}
+
+void Fleet::look(std::uint32_t scaler, SimTime now) {
+  Scaler& s = scalers_[scaler];
+  const std::optional<std::int32_t> replicas =
+      s.autoscaler.look(now, actions_.metrics(s.pool, now));
+  if (replicas) set_replicas(s.pool, *replicas, now);
+  book(s.autoscaler.next_look(), What::kScale, scaler);
+}
+
+// A pod is Pending until its image is there, and Running from then on.
+void Fleet::list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& out) const {
+  const StartUpTimes& t = pools_[pool].start_up;
+  for (std::uint32_t i = 0; i < servers_.size(); ++i) {
+    const Server& s = servers_[i];
+    if (s.pool != pool || s.state == State::kAbsent) continue;
+    FleetPod& pod = out.emplace_back();
+    pod.id = s.pod << 32 | i;
+    pod.state.ready = s.state == State::kReady;
+    pod.state.terminating = s.state == State::kEnding;
+    pod.state.started = s.created;
+    pod.state.ready_changed = s.since;
+    if (s.state == State::kStarting && s.pod > 0 && now - s.created < t.node + t.image_pull)
+      pod.state.phase = HpaPodPhase::kPending;
+  }
+}
+
+// What must still hold when it is due.
+std::int64_t Fleet::validity(What what, std::uint32_t subject) const {
+  if (what <= What::kFails) return servers_[subject].epoch;
+  if (what <= What::kEventsBack) return servers_[subject].pod;
+  return 0;
+}
+
+void Fleet::book(SimTime at, What what, std::uint32_t subject, std::uint32_t event) {
+  if (at >= kEndOfTime) return;
+  due_.push_back({.at = at,
+                  .order = order_++,
+                  .what = what,
+                  .subject = subject,
+                  .epoch = validity(what, subject),
+                  .event = event});
+  std::push_heap(due_.begin(), due_.end());
+  if (due_.front().at >= booked_) return;
+  booked_ = due_.front().at;
+  book_(booked_);
+}
+
+bool Fleet::may_grow() const {
+  return std::any_of(due_.begin(), due_.end(), [this](const Due& due) {
+    return due.what != What::kFails && due.epoch == validity(due.what, due.subject);
+  });
+}
+
+void Fleet::tick(SimTime now) {
+  while (!due_.empty() && due_.front().at <= now) {
+    std::pop_heap(due_.begin(), due_.end());
+    const Due due = due_.back();
+    due_.pop_back();
+    // A leave is of the pod that the router knows, whatever is in its place by now.
+    if (due.what == What::kLeave || due.epoch == validity(due.what, due.subject)) apply(due, now);
+  }
+  booked_ = SimTime::max();
+  if (due_.empty()) return;
+  booked_ = due_.front().at;
+  book_(booked_);
+}
+
+void Fleet::apply(const Due& due, SimTime now) {
+  const std::uint32_t server = due.subject;
+  switch (due.what) {
+    case What::kReady:
+      become_ready(server, now);
+      break;
+    case What::kTerminate:
+      servers_[server].terminated = true;
+      servers_[server].since = now;
+      end_if_drained(server, now);
+      break;
+    case What::kLook:
+      end_if_drained(server, now);
+      break;
+    case What::kKill:
+    case What::kReplace:
+      end(server, now);
+      break;
+    case What::kEvict:
+      evict(server, now);
+      break;
+    case What::kFails:
+      happen_to(due.event, server, now);
+      break;
+    case What::kJoin:
+      join(server, now);
+      break;
+    case What::kLeave:
+      if (servers_[server].known_pod == due.epoch) leave(server, now);
+      // The container was back before anyone had heard that it was gone.
+      if (later(servers_[server].since, join_delay()) <= now) join(server, now);
+      break;
+    case What::kNormal:
+      actions_.set_pace(server, 1, now);
+      mark(now, "is as fast as before", server);
+      draw_failure(due.event, server, now);
+      break;
+    case What::kEventsBack:
+      actions_.set_events_lost(server, false, now);
+      mark(now, "has its KV events heard again", server);
+      draw_failure(due.event, server, now);
+      break;
+    case What::kRouterBack:
+      actions_.start_router(due.subject, now);
+      note(now, "router is back", "router " + std::to_string(due.subject));
+      break;
+    case What::kHappens:
+      happen(due.subject, now);
+      break;
+    case What::kScale:
+      look(due.subject, now);
+      break;
+  }
+}
+
+// ---- Events. ------------------------------------------------------------------------------------
+
+void Fleet::happen(std::uint32_t event, SimTime now) {
+  const FleetEventConfig& e = events_[event];
+  switch (e.kind) {
+    case FleetEventKind::kRouterRestart: {
+      const auto process = static_cast<std::uint32_t>(e.router.value_or(0));
+      actions_.stop_router(process, now);
+      note(now, "router restarts", "router " + std::to_string(process));
+      book(later(now, e.lasts.value_or(kRouterAway)), What::kRouterBack, process);
+      return;
+    }
+    case FleetEventKind::kScale:
+      set_replicas(pool_of(e.pool), *e.replicas, now);
+      return;
+    case FleetEventKind::kRollOut:
+      begin_roll_out(e, now);
+      return;
+    default:
+      for (const std::uint32_t server : targets(event)) happen_to(event, server, now);
+  }
+}
+
+// The servers that an event names, or one of those that serve.
+std::vector<std::uint32_t> Fleet::targets(std::uint32_t event) const {
+  const FleetEventConfig& e = events_[event];
+  const std::uint32_t pool = pool_of(e.pool);
+  std::vector<std::uint32_t> found;
+  if (!e.servers.empty()) {
+    for (const std::int64_t number : e.servers)
+      found.push_back(first_[pool] + static_cast<std::uint32_t>(number));
+    return found;
+  }
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    if (servers_[s].pool == pool && servers_[s].state == State::kReady) found.push_back(s);
+  if (found.empty()) return found;
+  RandomStream random(seed_, Stream::kFleet, mix64(event));
+  return {found[random.below(found.size())]};
+}
+
+void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
+  const FleetEventConfig& e = events_[event];
+  const Server& s = servers_[server];
+  if (s.state == State::kAbsent || s.state == State::kVanished) {
+    mark(now, "is not there when it should " + std::string(enum_name(e.kind)), server);
+    return;
+  }
+  switch (e.kind) {
+    case FleetEventKind::kCrash: {
+      std::optional<Duration> repair = e.lasts;
+      if (repair && e.mean_time_between) repair = drawn(event, server, ~s.draws, *e.lasts);
+      crash(server, repair, now);
+      break;
+    }
+    case FleetEventKind::kNodeLoss:
+      vanish(server, now);
+      break;
+    case FleetEventKind::kDrain:
+      evict(server, now);
+      break;
+    case FleetEventKind::kSlow:
+      actions_.set_pace(server, e.factor.value_or(2), now);
+      mark(now, "is slow", server);
+      if (e.lasts) book(later(now, *e.lasts), What::kNormal, server, event);
+      break;
+    case FleetEventKind::kKvEventsLost:
+      actions_.set_events_lost(server, true, now);
+      mark(now, "loses its KV events", server);
+      if (e.lasts) book(later(now, *e.lasts), What::kEventsBack, server, event);
+      break;
+    default:
+      break;
+  }
+}
+
+void Fleet::begin_roll_out(const FleetEventConfig& e, SimTime now) {
+  const std::uint32_t pool = pool_of(e.pool);
+  Deployment& d = deployments_[pool];
+  const std::uint32_t to = e.to.empty() ? d.sets.back().pool : pool_of(e.to);
+  d.sets.push_back({.pool = to, .revision = d.sets.back().revision + 1, .spec = 0});
+  d.max_surge = e.max_surge.empty() ? kQuarter : e.max_surge;
+  d.max_unavailable = e.max_unavailable.empty() ? kQuarter : e.max_unavailable;
+  note(now, "roll-out begins",
+       e.to.empty() ? pools_[pool].name : pools_[pool].name + " to " + e.to);
+  reconcile(d, now);
+}
+
+// The process ends. Its container is started again in the same pod, if the pod is to stay.
+void Fleet::crash(std::uint32_t server, std::optional<Duration> repair, SimTime now) {
+  Server& s = servers_[server];
+  mark(now, "crashes", server);
+  if (s.state == State::kEnding) {
+    end(server, now);
+    return;
+  }
+  if (s.state == State::kReady && now - s.since > kForgetsCrashes) s.crashes = 0;
+  ++s.crashes;
+  ++s.epoch;
+  if (s.state == State::kReady) {
+    actions_.stop(server, ServerEnd::kKilled, now);
+    book(later(now, leave_delay()), What::kLeave, server);
+  }
+  ++tallies_[s.pool].result.ends;
+  set_state(server, State::kDown, now);
+  const Duration back = repair.value_or(back_off(s.crashes) + pools_[s.pool].start_up.restart());
+  book(later(now, back), What::kReady, server);
+  reconcile(owner_of(s), now);
+}
+
+// Kubernetes learns of a lost machine when its heartbeats are missing, and gives up its pods later.
+void Fleet::vanish(std::uint32_t server, SimTime now) {
+  Server& s = servers_[server];
+  mark(now, "vanishes with its machine", server);
+  ++s.epoch;
+  if (is_serving(s.state)) actions_.stop(server, ServerEnd::kVanished, now);
+  ++tallies_[s.pool].result.ends;
+  set_state(server, State::kVanished, now);
+  book(later(now, kNodeGrace + leave_delay()), What::kLeave, server);
+  book(later(now, kNodeGrace + kUnreachable), What::kReplace, server);
+  reconcile(owner_of(s), now);
+}
+
+void Fleet::evict(std::uint32_t server, SimTime now) {
+  const Server& s = servers_[server];
+  if (s.state == State::kEnding || s.state == State::kAbsent) return;
+  Deployment& d = owner_of(s);
+  if (s.state == State::kReady) {
+    std::int64_t ready = 0;
+    for (const ReplicaSet& set : d.sets) ready += counted(set, true);
+    if (ready - 1 < d.replicas - pools_[s.pool].most_evicted) {
+      book(later(now, kEvictAgain), What::kEvict, server);
+      return;
+    }
+  }
+  mark(now, "is evicted", server);
+  terminate(server, now);
+  reconcile(d, now);
+}
+
+// ---- One server. --------------------------------------------------------------------------------
+
+void Fleet::create(const ReplicaSet& set, SimTime now) {
+  const std::uint32_t begin = first_[set.pool];
+  const auto end = begin + static_cast<std::uint32_t>(pools_[set.pool].places);
+  std::uint32_t server = begin;
+  while (server < end && servers_[server].state != State::kAbsent) ++server;
+  if (server == end) {
+    note(now, "finds no place for another server", pools_[set.pool].name);
+    return;
+  }
+  Server& s = servers_[server];
+  ++s.epoch;
+  ++s.pod;
+  s.revision = set.revision;
+  s.crashes = 0;
+  s.terminated = false;
+  s.created = now;
+  actions_.set_pace(server, 1, now);
+  actions_.set_events_lost(server, false, now);
+  set_state(server, State::kStarting, now);
+  mark(now, "starts", server);
+  book(later(now, pools_[set.pool].start_up.cold()), What::kReady, server);
+}
+
+void Fleet::become_ready(std::uint32_t server, SimTime now) {
+  Server& s = servers_[server];
+  ++tallies_[s.pool].result.starts;
+  set_state(server, State::kReady, now);
+  mark(now, "is ready", server);
+  actions_.start(server, now);
+  book(later(now, join_delay()), What::kJoin, server);
+  draw_failures(server, now);
+  reconcile(owner_of(s), now);
+}
+
+void Fleet::join(std::uint32_t server, SimTime now) {
+  Server& s = servers_[server];
+  if (s.state != State::kReady || s.known_pod == s.pod) return;
+  if (s.known_pod >= 0) leave(server, now);
+  s.known_pod = s.pod;
+  actions_.join(server, s.pod, now);
+}
+
+void Fleet::leave(std::uint32_t server, SimTime now) {
+  servers_[server].known_pod = -1;
+  actions_.leave(server, now);
+}
+
+// The pod is deleted: the router hears of it while the preStop hook sleeps.
+void Fleet::terminate(std::uint32_t server, SimTime now) {
+  Server& s = servers_[server];
+  ++s.epoch;
+  if (s.state != State::kReady) {
+    end(server, now);
+    return;
+  }
+  set_state(server, State::kEnding, now);
+  const TerminationConfig& t = pools_[s.pool].termination;
+  book(later(now, leave_delay()), What::kLeave, server);
+  book(later(now, std::min(t.pre_stop, t.grace)), What::kTerminate, server);
+  book(later(now, t.grace), What::kKill, server);
+}
+
+void Fleet::end_if_drained(std::uint32_t server, SimTime now) {
+  const Server& s = servers_[server];
+  const Duration timeout = pools_[s.pool].termination.shutdown_timeout;
+  if (now - s.since >= timeout || actions_.requests_in(server) == 0)
+    end(server, now);
+  else
+    book(std::min(later(now, kDrainLook), later(s.since, timeout)), What::kLook, server);
+}
+
+// The pod is gone. The router may still believe in it.
+void Fleet::end(std::uint32_t server, SimTime now) {
+  Server& s = servers_[server];
+  ++s.epoch;
+  if (s.state == State::kEnding) {
+    actions_.stop(server, ServerEnd::kKilled, now);
+    ++tallies_[s.pool].result.ends;
+  }
+  set_state(server, State::kAbsent, now);
+  mark(now, "is gone", server);
+  reconcile(owner_of(s), now);
+}
+
+void Fleet::draw_failures(std::uint32_t server, SimTime now) {
+  for (std::uint32_t e = 0; e < events_.size(); ++e) draw_failure(e, server, now);
+}
+
+void Fleet::draw_failure(std::uint32_t event, std::uint32_t server, SimTime now) {
+  const FleetEventConfig& e = events_[event];
+  Server& s = servers_[server];
+  if (!e.mean_time_between || s.state != State::kReady || pool_of(e.pool) != s.pool) return;
+  const std::int64_t number = server - first_[s.pool];
+  if (!e.servers.empty() && std::count(e.servers.begin(), e.servers.end(), number) == 0) return;
+  const Duration until = drawn(event, server, s.draws++, *e.mean_time_between);
+  book(later(now, until), What::kFails, server, event);
+}
+
+// ---- ReplicaSets and Deployments. ---------------------------------------------------------------
+
+void Fleet::set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now) {
+  Deployment& d = deployments_[pool];
+  if (replicas == d.replicas) return;
+  note(now, "scales from " + std::to_string(d.replicas) + " to " + std::to_string(replicas),
+       pools_[pool].name);
+  d.replicas = replicas;
+  reconcile(d, now);
+}
+
+// The Deployment whose ReplicaSet a server belongs to.
+Fleet::Deployment& Fleet::owner_of(const Server& s) {
+  for (Deployment& d : deployments_)
+    for (const ReplicaSet& set : d.sets)
+      if (set.pool == s.pool && set.revision == s.revision) return d;
+  return deployments_[s.pool];
+}
+
+std::int64_t Fleet::counted(const ReplicaSet& set, bool ready) const {
+  return std::count_if(servers_.begin(), servers_.end(), [&](const Server& s) {
+    return s.pool == set.pool && s.revision == set.revision &&
+           (ready ? s.state == State::kReady : is_counted(s.state));
+  });
+}
+
+// One step of a roll-out; false when there is nothing to do.
+bool Fleet::roll(Deployment& d) const {
+  RollOutCounts c{.replicas = d.replicas,
+                  .max_surge = servers_of(d.max_surge, d.replicas, true).value_or(1),
+                  .max_unavailable = servers_of(d.max_unavailable, d.replicas, false).value_or(0)};
+  ReplicaSet& newest = d.sets.back();
+  c.new_spec = newest.spec;
+  c.new_available = counted(newest, true);
+  for (std::size_t i = 0; i + 1 < d.sets.size(); ++i) {
+    c.old_spec += d.sets[i].spec;
+    c.old_available += counted(d.sets[i], true);
+  }
+  const RollOutStep next = roll_out_step(c);
+  if (next == RollOutStep{c.new_spec, c.old_spec}) return false;
+  newest.spec = next.new_spec;
+  std::int64_t fewer = c.old_spec - next.old_spec;
+  for (std::size_t i = 0; i + 1 < d.sets.size(); ++i) {
+    const std::int64_t here = std::min(fewer, d.sets[i].spec);
+    d.sets[i].spec -= here;
+    fewer -= here;
+  }
+  return true;
+}
+
+void Fleet::reconcile(Deployment& d, SimTime now) {
+  if (reconciling_) return;  // What changes meanwhile is seen below.
+  reconciling_ = true;
+  for (bool again = true; again;) {
+    if (d.sets.size() == 1) d.sets.front().spec = d.replicas;
+    again = d.sets.size() > 1 && roll(d);
+    for (std::size_t i = 0; i < d.sets.size(); ++i) fill(d.sets[i], now);
+  }
+  reconciling_ = false;
+  if (d.sets.size() == 1 || d.sets.back().spec != d.replicas ||
+      counted(d.sets.back(), true) != d.replicas)
+    return;
+  const bool over = std::all_of(d.sets.begin(), d.sets.end() - 1,
+                                [](const ReplicaSet& set) { return set.spec == 0; });
+  if (!over) return;
+  note(now, "roll-out is over", pools_[d.sets.back().pool].name);
+  d.sets.erase(d.sets.begin(), d.sets.end() - 1);
+}
+
+// Creates or deletes the pods of a ReplicaSet. Those that are not ready go first, then those that
+// have been ready for the shortest time (pkg/controller/controller_utils.go, ActivePods, v1.34).
+void Fleet::fill(const ReplicaSet& set, SimTime now) {
+  std::int64_t more = set.spec - counted(set, false);
+  for (; more > 0; --more) create(set, now);
+  if (more == 0) return;
+  std::vector<std::uint32_t> pods;
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    if (servers_[s].pool == set.pool && servers_[s].revision == set.revision &&
+        is_counted(servers_[s].state))
+      pods.push_back(s);
+  std::reverse(pods.begin(), pods.end());
+  std::stable_sort(pods.begin(), pods.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const bool a_ready = servers_[a].state == State::kReady;
+    const bool b_ready = servers_[b].state == State::kReady;
+    if (a_ready != b_ready) return b_ready;
+    return servers_[a].since > servers_[b].since;
+  });
+  for (std::size_t i = 0; i < static_cast<std::size_t>(-more); ++i) terminate(pods[i], now);
+}
+
+// ---- Books. -------------------------------------------------------------------------------------
+
+void Fleet::count_time(Tally& t, SimTime now) {
+  const double seconds = (now - t.since).to_seconds();
+  t.server_seconds += static_cast<double>(t.servers) * seconds;
+  t.ready_seconds += static_cast<double>(t.ready) * seconds;
+  t.since = now;
+}
+
+void Fleet::set_state(std::uint32_t server, State state, SimTime now) {
+  Server& s = servers_[server];
+  Tally& t = tallies_[s.pool];
+  count_time(t, now);
+  const auto count = [&](State which, std::int64_t by) {
+    if (which != State::kAbsent) t.servers += by;
+    if (which == State::kReady) t.ready += by;
+  };
+  count(s.state, -1);
+  count(state, 1);
+  t.result.most_servers = std::max(t.result.most_servers, t.servers);
+  t.result.least_ready = std::min(t.result.least_ready, t.ready);
+  std::vector<FleetPoint>& points = t.result.points;
+  const double at = seconds_of(now);
+  if (!points.empty() && points.back().at_s == at) points.pop_back();
+  if (points.size() < kMostMarks)
+    points.push_back({.at_s = at, .servers = t.servers, .ready = t.ready});
+  s.state = state;
+  s.since = now;
+}
+
+void Fleet::begin_report(SimTime now) {
+  if (reported_since_) return;
+  reported_since_ = now;
+  for (Tally& t : tallies_) {
+    FleetPoolResult fresh{.pool = t.result.pool};
+    fresh.most_servers = t.servers;
+    fresh.least_ready = t.ready;
+    fresh.points = std::move(t.result.points);
+    t.result = std::move(fresh);
+    t.server_seconds = t.ready_seconds = 0;
+    t.since = now;
+  }
+}
+
+FleetResult Fleet::take_result(SimTime end) {
+  const SimTime begin = reported_since_.value_or(SimTime::zero());
+  const double whole = std::max(1e-9, (end - begin).to_seconds());
+  for (Tally& t : tallies_) {
+    count_time(t, end);
+    t.result.mean_servers = t.server_seconds / whole;
+    t.result.mean_ready = t.ready_seconds / whole;
+    result_.pools.push_back(std::move(t.result));
+  }
+  return std::move(result_);
+}
+
+void Fleet::note(SimTime at, std::string what, std::string subject) {
+  if (result_.marks.size() < kMostMarks)
+    result_.marks.push_back(
+        {.at_s = seconds_of(at), .what = std::move(what), .subject = std::move(subject)});
+  else
+    ++result_.unmarked;
+}
+
+void Fleet::mark(SimTime at, std::string what, std::uint32_t server) {
+  const std::uint32_t pool = servers_[server].pool;
+  note(at, std::move(what), pools_[pool].name + "-" + std::to_string(server - first_[pool]));
+}
+
+std::uint32_t Fleet::pool_of(std::string_view name) const {
+  if (name.empty()) return 0;
+  const auto at = std::find_if(pools_.begin(), pools_.end(),
+                               [&](const FleetPool& p) { return p.name == name; });
+  ROUTESIM_CHECK(at != pools_.end(), "an event names a pool that is not there");
+  return static_cast<std::uint32_t>(at - pools_.begin());
+}
+
+Duration Fleet::drawn(std::uint32_t event, std::uint32_t server, std::uint64_t turn,
+                      Duration mean) const {
+  RandomStream random(seed_, Stream::kFleet, mix64(mix64(event, server), turn));
+  const double factor = -std::log1p(-random.uniform());
+  return Duration::nanoseconds(
+      std::llround(std::min(1e18, static_cast<double>(mean.ns()) * factor)));
+}
+
+}  // namespace routesim::sim

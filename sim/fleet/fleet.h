@@ -1,0 +1,224 @@
+// The life of the servers: what starts, serves, ends and fails, and when the router learns of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/units.h"
+#include "sim/fleet/fleet_config.h"
+#include "sim/fleet/fleet_result.h"
+#include "sim/fleet/roll_out.h"
+#include "sim/fleet/start_up.h"
+#include "sim/scaling/autoscaler.h"
+
+namespace routesim::sim {
+
+/// A pool, as far as its servers live and end.
+struct FleetPool {
+  std::string name;
+  std::int64_t replicas = 0;  ///< At the start; these serve at once.
+  std::int64_t places = 0;    ///< The most at once, those that end included.
+  StartUpTimes start_up;
+  TerminationConfig termination;
+  std::optional<AutoscalerConfig> autoscaler;
+  std::int64_t most_evicted = 1;  ///< A PodDisruptionBudget's maxUnavailable.
+};
+
+/// How a server ends.
+enum class ServerEnd : std::uint8_t {
+  kKilled,   ///< Its connections are reset.
+  kVanished  ///< Nobody answers any more, and nobody says so.
+};
+
+/// What a fleet does to its servers and routers. Servers are numbered through, pool by pool.
+class FleetActions {
+ public:
+  virtual ~FleetActions() = default;
+  /// An engine with empty caches begins to serve.
+  virtual void start(std::uint32_t server, SimTime now) = 0;
+  /// The engine is gone, with all that was in it.
+  virtual void stop(std::uint32_t server, ServerEnd how, SimTime now) = 0;
+  /// The router learns that a server is there, under another name where it is a new pod; or that it
+  /// no longer is.
+  virtual void join(std::uint32_t server, std::int64_t pod, SimTime now) = 0;
+  virtual void leave(std::uint32_t server, SimTime now) = 0;
+  virtual void set_pace(std::uint32_t server, double factor, SimTime now) = 0;
+  virtual void set_events_lost(std::uint32_t server, bool lost, SimTime now) = 0;
+  virtual void stop_router(std::uint32_t process, SimTime now) = 0;
+  virtual void start_router(std::uint32_t process, SimTime now) = 0;
+  /// Requests in a server.
+  virtual std::int64_t requests_in(std::uint32_t server) const = 0;
+  /// What the autoscaler of a pool sees.
+  virtual const FleetMetrics& metrics(std::uint32_t pool, SimTime now) = 0;
+};
+
+/// Owns the state of every server, the ReplicaSets that want them, and what is due. Its owner calls
+/// tick() at the times that it books. O(log n) per change, plus O(servers of a pool) where a number
+/// of servers changes. One thread.
+class Fleet {
+ public:
+  static constexpr std::size_t kMostMarks = 2'000;
+
+  /// Servers [0, replicas) of each pool serve. `actions` outlives this. Pools of events exist.
+  Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
+        DiscoveryConfig discovery, std::uint64_t seed, FleetActions& actions,
+        std::function<void(SimTime)> book);
+
+  /// Books the first event. Call once, when the actions may be called.
+  void begin();
+  /// Does everything that is due.
+  void tick(SimTime now);
+  /// The server answers requests.
+  bool serves(std::uint32_t server) const {
+    return is_serving(servers_[server].state) && !servers_[server].terminated;
+  }
+  /// Something is due that may bring a server: anything but a failure. O(what is due).
+  bool may_grow() const;
+  /// Results over time begin here: a reported stage begins. Later calls do nothing.
+  void begin_report(SimTime now);
+  FleetResult take_result(SimTime end);
+  std::size_t servers() const { return servers_.size(); }
+  /// The pods of a pool as the API server has them, and the server that has the place of one.
+  void list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& out) const;
+  static std::uint32_t server_of_pod(std::int64_t pod) {
+    return static_cast<std::uint32_t>(pod & 0xffffffff);
+  }
+
+  std::uint32_t first_server(std::uint32_t pool) const { return first_[pool]; }
+  /// An autoscaler's or a person's word.
+  void set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now);
+  std::int64_t replicas(std::uint32_t pool) const { return deployments_[pool].replicas; }
+  std::int64_t ready(std::uint32_t pool) const { return tallies_[pool].ready; }
+
+ private:
+  enum class State : std::uint8_t { kAbsent, kStarting, kReady, kEnding, kDown, kVanished };
+  static bool is_serving(State s) { return s == State::kReady || s == State::kEnding; }
+  /// The pod exists and is not about to end: its ReplicaSet counts it.
+  static bool is_counted(State s) {
+    return s == State::kStarting || s == State::kReady || s == State::kDown ||
+           s == State::kVanished;
+  }
+  struct Server {
+    State state = State::kAbsent;
+    std::uint32_t pool = 0;
+    std::int64_t epoch = 0;       ///< What was due before is void when it grows.
+    std::int64_t revision = 0;    ///< Of its ReplicaSet.
+    std::int64_t pod = 0;         ///< Grows with every pod in this place.
+    std::int64_t crashes = 0;     ///< Of this pod in a row.
+    std::uint64_t draws = 0;      ///< Of failures in this place.
+    std::int64_t known_pod = -1;  ///< That the router knows; -1 = none.
+    SimTime since{};              ///< In its state; from SIGTERM on, since then.
+    SimTime created{};            ///< The pod.
+    bool terminated = false;      ///< SIGTERM has come.
+  };
+  /// What is due. Those down to kFails are void when the server's epoch has grown; kNormal and
+  /// kEventsBack, when there is another pod.
+  enum class What : std::uint8_t {
+    kReady,       ///< A server that starts is ready.
+    kTerminate,   ///< The preStop hook is over.
+    kLook,        ///< A server that drains may be empty.
+    kKill,        ///< The grace period is over.
+    kReplace,     ///< The pod of a lost machine is given up.
+    kEvict,       ///< The disruption budget may allow it now.
+    kFails,       ///< An event at a rate.
+    kJoin,        ///< The router learns that a pod is there,
+    kLeave,       ///< or gone.
+    kNormal,      ///< A slow server is no longer slow.
+    kEventsBack,  ///< KV events arrive again.
+    kRouterBack,
+    kHappens,  ///< An event at a time.
+    kScale     ///< An autoscaler looks.
+  };
+  struct Due {
+    SimTime at;
+    std::uint64_t order = 0;
+    What what = What::kHappens;
+    std::uint32_t subject = 0;  ///< A server, a router or an event.
+    std::int64_t epoch = 0;     ///< Or the pod.
+    std::uint32_t event = 0;
+    bool operator<(const Due& o) const { return at != o.at ? at > o.at : order > o.order; }
+  };
+  struct ReplicaSet {
+    std::uint32_t pool = 0;
+    std::int64_t revision = 0;
+    std::int64_t spec = 0;
+  };
+  /// What a pool is to have. While a roll-out is under way there are two ReplicaSets.
+  struct Deployment {
+    std::int64_t replicas = 0;
+    std::vector<ReplicaSet> sets;  ///< The newest last.
+    std::string max_surge, max_unavailable;
+  };
+  struct Scaler {
+    std::uint32_t pool = 0;
+    Autoscaler autoscaler;
+  };
+  struct Tally {
+    std::int64_t servers = 0, ready = 0;
+    double server_seconds = 0, ready_seconds = 0;
+    SimTime since{};
+    FleetPoolResult result{};
+  };
+
+  void look(std::uint32_t scaler, SimTime now);
+  void book(SimTime at, What what, std::uint32_t subject, std::uint32_t event = 0);
+  std::int64_t validity(What what, std::uint32_t subject) const;
+  void apply(const Due& due, SimTime now);
+  void end_if_drained(std::uint32_t server, SimTime now);
+  void join(std::uint32_t server, SimTime now);
+  void leave(std::uint32_t server, SimTime now);
+  void happen(std::uint32_t event, SimTime now);
+  void happen_to(std::uint32_t event, std::uint32_t server, SimTime now);
+  void begin_roll_out(const FleetEventConfig& e, SimTime now);
+  void crash(std::uint32_t server, std::optional<Duration> repair, SimTime now);
+  void vanish(std::uint32_t server, SimTime now);
+  void evict(std::uint32_t server, SimTime now);
+  void create(const ReplicaSet& set, SimTime now);
+  void become_ready(std::uint32_t server, SimTime now);
+  void terminate(std::uint32_t server, SimTime now);
+  void end(std::uint32_t server, SimTime now);
+  void draw_failures(std::uint32_t server, SimTime now);
+  void draw_failure(std::uint32_t event, std::uint32_t server, SimTime now);
+  void reconcile(Deployment& d, SimTime now);
+  bool roll(Deployment& d) const;
+  std::int64_t counted(const ReplicaSet& set, bool ready) const;
+  void fill(const ReplicaSet& set, SimTime now);
+  Duration join_delay() const { return discovery_.join.value_or(Duration::zero()); }
+  Duration leave_delay() const { return discovery_.leave.value_or(Duration::zero()); }
+  void set_state(std::uint32_t server, State state, SimTime now);
+  static void count_time(Tally& tally, SimTime now);
+  void note(SimTime at, std::string what, std::string subject);
+  void mark(SimTime at, std::string what, std::uint32_t server);
+  Deployment& owner_of(const Server& s);
+  std::uint32_t pool_of(std::string_view name) const;
+  std::vector<std::uint32_t> targets(std::uint32_t event) const;
+  Duration drawn(std::uint32_t event, std::uint32_t server, std::uint64_t turn,
+                 Duration mean) const;
+
+  std::vector<FleetPool> pools_;
+  std::vector<FleetEventConfig> events_;
+  DiscoveryConfig discovery_;
+  std::uint64_t seed_;
+  FleetActions& actions_;
+  std::function<void(SimTime)> book_;
+  std::vector<std::uint32_t> first_;  ///< By pool: its first server.
+  std::vector<Server> servers_;
+  std::vector<Deployment>
+      deployments_;             ///< By pool; one that is the target of a roll-out has none.
+  std::vector<Tally> tallies_;  ///< By pool.
+  std::vector<Scaler> scalers_;
+  std::vector<Due> due_;  ///< A heap.
+  std::uint64_t order_ = 0;
+  SimTime booked_ = SimTime::max();
+  bool reconciling_ = false;
+  std::optional<SimTime> reported_since_;
+  FleetResult result_;
+};
+
+}  // namespace routesim::sim

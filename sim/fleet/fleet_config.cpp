@@ -1,0 +1,126 @@
+#include "sim/fleet/fleet_config.h"
+
+#include <charconv>
+
+namespace routesim::sim {
+
+namespace {
+
+constexpr Duration kLongestPhase = Duration::seconds(7 * 86'400);
+constexpr Duration kLongestRun = Duration::seconds(100 * 86'400);
+
+}  // namespace
+
+void describe(Describer& d, StartUpConfig& c) {
+  const DurationRange range{Duration::zero(), kLongestPhase};
+  field(
+      d,
+      {"total",
+       "From the creation of the pod until it is ready. Absent: the sum of the phases. A measured "
+       "time goes here."},
+      c.total, range);
+  field(d, {"node", "Until there is a machine for the pod. Absent: there is one."}, c.node, range);
+  field(d, {"image_pull", "Pull of the image. Absent: the machine has it."}, c.image_pull, range);
+  field(
+      d,
+      {"load", "Weights from storage into GPU memory. Absent: their bytes over storage_gb_per_s."},
+      c.load, range);
+  field(d,
+        {"compile",
+         "Compilation and capture of CUDA graphs. Absent: what the release takes for a model of "
+         "this depth."},
+        c.compile, range);
+  field(d, {"storage_gb_per_s", "What one server reads its weights with, 10^9 bytes/s."},
+        c.storage_gb_per_s, RealRange{.min = 0, .max = 1e4, .min_open = true});
+  field(d, {"compile_cache", "Compiled code is found on a volume that outlives the pod."},
+        c.compile_cache);
+  field(d, {"snapshot", "The process is restored from a snapshot of a running one."}, c.snapshot);
+  field(d, {"probe_period", "Period of the readiness probe: half of it passes in the mean."},
+        c.probe_period, DurationRange{Duration::zero(), Duration::seconds(3600)});
+}
+
+void describe(Describer& d, TerminationConfig& c) {
+  const DurationRange range{Duration::zero(), kLongestPhase};
+  field(d, {"pre_stop", "Sleep of the preStop hook: the server still answers."}, c.pre_stop, range);
+  field(d,
+        {"shutdown_timeout",
+         "vLLM's --shutdown-timeout: how long requests in flight may go on after SIGTERM. 0, the "
+         "default, cuts them."},
+        c.shutdown_timeout, range);
+  field(
+      d,
+      {"grace", "terminationGracePeriodSeconds: after this time, preStop included, it is killed."},
+      c.grace, range);
+}
+
+void describe(Describer& d, DiscoveryConfig& c) {
+  const DurationRange range{Duration::zero(), kLongestPhase};
+  field(d, {"join", "From a server that is ready to a router that sends to it."}, c.join, range);
+  field(d,
+        {"leave",
+         "From a server that is gone, or about to go, to a router that no longer sends to it."},
+        c.leave, range);
+}
+
+void describe(Describer& d, FleetEventConfig& c) {
+  field(d,
+        {"kind",
+         "crash: the process ends and is started again in its pod. node-loss: machines vanish "
+         "without a word. drain: pods are evicted. slow: steps take `factor` times as long. "
+         "kv-events-lost: a server's KV events do not arrive. router-restart: a router process "
+         "starts with empty memory. scale: the pool gets another number of servers. roll-out: all "
+         "servers are replaced, as a Deployment does it.",
+         true},
+        c.kind);
+  field(d, {"at", "When it happens, from the start of the run."}, c.at,
+        DurationRange{Duration::zero(), kLongestRun});
+  field(d,
+        {"mean_time_between",
+         "Instead of `at`: the mean time that one server serves until it happens, exponentially "
+         "distributed and drawn with the run's seed (MTBF)."},
+        c.mean_time_between, DurationRange{Duration::milliseconds(1), kLongestRun});
+  field(d, {"pool", "The pool it happens to. Absent: the only one."}, c.pool);
+  field(d, {"servers", "Numbers of servers, from 0. Absent: one that serves, drawn."}, c.servers,
+        IntRange{0, 65'535});
+  field(
+      d,
+      {"lasts",
+       "How long a server is slow or silent, a router is away; for crash the time until it serves "
+       "again, exponential beside mean_time_between (MTTR). Absent: crash takes what a start "
+       "without a pull takes, slow and kv-events-lost last to the end, a router 5s."},
+      c.lasts, DurationRange{Duration::zero(), kLongestRun});
+  field(d, {"factor", "slow: how many times as long steps take."}, c.factor,
+        RealRange{.min = 0.01, .max = 1000});
+  field(d, {"replicas", "scale: the servers that the pool has from then on."}, c.replicas,
+        IntRange{0, 65'536});
+  field(d, {"router", "router-restart: number of the process. Absent: the first."}, c.router,
+        IntRange{0, 63});
+  field(d,
+        {"to",
+         "roll-out: the pool, with replicas: 0, whose configuration the new servers have. Absent: "
+         "the same one."},
+        c.to);
+  field(d,
+        {.name = "max_surge",
+         .doc = "roll-out: servers above the number, or a percentage; 25% by default.",
+         .plain = true},
+        c.max_surge);
+  field(d,
+        {.name = "max_unavailable",
+         .doc = "roll-out: servers that may be missing, or a percentage; 25% by default.",
+         .plain = true},
+        c.max_unavailable);
+}
+
+std::optional<std::int64_t> servers_of(std::string_view text, std::int64_t whole, bool up) {
+  const bool percent = !text.empty() && text.back() == '%';
+  if (percent) text.remove_suffix(1);
+  std::int64_t n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 0 || n > 65'536)
+    return std::nullopt;
+  if (!percent) return n;
+  return (n * whole + (up ? 99 : 0)) / 100;
+}
+
+}  // namespace routesim::sim

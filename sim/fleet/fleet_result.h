@@ -1,0 +1,43 @@
+// What became of a fleet in one run. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace routesim::sim {
+
+/// Something that happened.
+struct FleetMark {
+  double at_s = 0;
+  std::string what;     ///< "crashes", "is ready", …
+  std::string subject;  ///< A server, a pool or a router process.
+};
+
+/// Servers of a pool from an instant on.
+struct FleetPoint {
+  double at_s = 0;
+  std::int64_t servers = 0, ready = 0;
+};
+
+/// What became of one pool, from the first reported stage on.
+struct FleetPoolResult {
+  std::string pool;
+  double mean_servers = 0;  ///< Pods that exist, over time: what is paid for.
+  double mean_ready = 0;    ///< Servers that serve, over time.
+  std::int64_t most_servers = 0, least_ready = 0;
+  std::int64_t starts = 0;         ///< Processes that became ready.
+  std::int64_t ends = 0;           ///< Processes that ended while they served or started.
+  std::vector<FleetPoint> points{};  ///< Of the whole run: each change; the first Fleet::kMostMarks.
+};
+
+struct FleetResult {
+  std::vector<FleetPoolResult> pools;
+  std::vector<FleetMark> marks;  ///< In time order; the first Fleet::kMostMarks.
+  std::int64_t unmarked = 0;     ///< Those that are left out.
+  std::int64_t lost = 0;         ///< Times that a request lost its server,
+  std::int64_t sent_again = 0;   ///< and the gateway sent it once more.
+  std::int64_t fell_back = 0;    ///< Prompts of lost prefill servers that decode servers computed.
+};
+
+}  // namespace routesim::sim

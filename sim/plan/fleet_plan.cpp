@@ -1,0 +1,289 @@
+#include "sim/plan/fleet_plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "sim/plan/resolve.h"
+
+namespace routesim::sim {
+
+namespace {
+
+constexpr std::int64_t kMostPlaces = 65'536;
+
+bool is(const FleetEventConfig& e, FleetEventKind kind) { return e.kind == kind; }
+
+/// Events that end pods, whose places are taken until they are gone.
+bool ends_pods(const FleetEventConfig& e) {
+  return is(e, FleetEventKind::kDrain) || is(e, FleetEventKind::kNodeLoss);
+}
+
+bool is_about(const Scenario& s, const FleetEventConfig& e, std::size_t pool) {
+  return e.pool.empty() ? pool == 0 : e.pool == s.cluster.pools[pool].name;
+}
+
+/// Reports the faults of one event.
+class EventCheck {
+ public:
+  EventCheck(const Scenario& s, std::size_t index, const SourceLocation& where,
+             Diagnostics& diagnostics)
+      : s_(s),
+        e_(s.events[index]),
+        path_("events[" + std::to_string(index) + "]"),
+        where_(where),
+        diagnostics_(diagnostics) {}
+
+  void check() {
+    check_time();
+    check_target();
+    check_keys();
+    if (is(e_, FleetEventKind::kRollOut)) check_roll_out();
+  }
+
+ private:
+  void error(const std::string& key, const std::string& message, const std::string& hint = {}) {
+    diagnostics_.error(where_, key.empty() ? path_ : path_ + "." + key, message, hint);
+  }
+  /// The number of a pool, of all pools where there is none of this name.
+  std::size_t pool(const std::string& name) const {
+    std::size_t p = 0;
+    while (p < s_.cluster.pools.size() && s_.cluster.pools[p].name != name) ++p;
+    return p;
+  }
+
+  void check_time() {
+    if (e_.at && e_.mean_time_between)
+      error("mean_time_between", "stands beside `at`", "give a time or a rate");
+    if (!e_.at && !e_.mean_time_between)
+      error("at", "is missing: when does it happen?",
+            "for example `at: 10m`, or `mean_time_between: 12h` for a rate");
+    const bool at_a_time = is(e_, FleetEventKind::kScale) || is(e_, FleetEventKind::kRollOut) ||
+                           is(e_, FleetEventKind::kRouterRestart);
+    if (e_.mean_time_between && at_a_time)
+      error("mean_time_between", "is of failures of servers", "give `at`");
+  }
+
+  void check_target() {
+    const bool of_router = is(e_, FleetEventKind::kRouterRestart);
+    if (of_router) return;
+    const std::size_t target = e_.pool.empty() ? 0 : pool(e_.pool);
+    if (e_.pool.empty() && s_.cluster.pools.size() > 1)
+      error("pool", "is needed: there are several pools");
+    if (target == s_.cluster.pools.size()) {
+      error("pool", "is the name of no pool (got " + e_.pool + ")");
+      return;
+    }
+    const std::int64_t places = places_of(s_, target);
+    for (const std::int64_t server : e_.servers)
+      if (server >= places)
+        error("servers", "has no server of this number (got " + std::to_string(server) + ")",
+              "pool " + s_.cluster.pools[target].name + " has servers 0 to " +
+                  std::to_string(places - 1));
+  }
+
+  /// Keys that this kind does not read.
+  void check_keys() {
+    const bool of_router = is(e_, FleetEventKind::kRouterRestart);
+    const bool of_pool = is(e_, FleetEventKind::kScale) || is(e_, FleetEventKind::kRollOut);
+    const bool lasting = is(e_, FleetEventKind::kSlow) || is(e_, FleetEventKind::kKvEventsLost) ||
+                         is(e_, FleetEventKind::kCrash) || of_router;
+    const auto unused = [this](bool given, const char* key) {
+      if (given)
+        error(key, "means nothing for kind " + std::string(enum_name(e_.kind)), "leave it out");
+    };
+    unused(!e_.pool.empty() && of_router, "pool");
+    unused(!e_.servers.empty() && (of_router || of_pool), "servers");
+    unused(e_.lasts && !lasting, "lasts");
+    unused(e_.factor && !is(e_, FleetEventKind::kSlow), "factor");
+    unused(e_.replicas && !is(e_, FleetEventKind::kScale), "replicas");
+    unused(e_.router && !of_router, "router");
+    const bool rolls = is(e_, FleetEventKind::kRollOut);
+    unused(!e_.to.empty() && !rolls, "to");
+    unused(!e_.max_surge.empty() && !rolls, "max_surge");
+    unused(!e_.max_unavailable.empty() && !rolls, "max_unavailable");
+    if (is(e_, FleetEventKind::kScale) && !e_.replicas)
+      error("replicas", "is missing: how many servers from then on?");
+    if (is(e_, FleetEventKind::kSlow) && !e_.factor)
+      error("factor", "is missing: how many times as long do steps take?");
+    if (of_router && s_.routing.balancer == BalancerKind::kK8sService)
+      error("kind", "needs a router process, and a Kubernetes Service has none");
+    if (of_router && e_.router && *e_.router >= s_.routing.router_replicas)
+      error("router", "is the number of no process (got " + std::to_string(*e_.router) + ")",
+            "routing.router_replicas is " + std::to_string(s_.routing.router_replicas));
+  }
+
+  void check_roll_out() {
+    for (const auto& [key, text] :
+         {std::pair<const char*, const std::string&>{"max_surge", e_.max_surge},
+          {"max_unavailable", e_.max_unavailable}})
+      if (!text.empty() && !servers_of(text, 1, true))
+        error(key, "must be a number or a percentage (got " + text + ")", "for example 1, or 25%");
+    if (e_.to.empty()) return;
+    const std::size_t to = pool(e_.to);
+    if (to == s_.cluster.pools.size()) {
+      error("to", "is the name of no pool (got " + e_.to + ")");
+    } else if (s_.cluster.pools[to].replicas != 0) {
+      error("to", "must be a pool with replicas: 0: the roll-out fills it");
+    }
+  }
+
+  const Scenario& s_;
+  const FleetEventConfig& e_;
+  std::string path_;
+  const SourceLocation& where_;
+  Diagnostics& diagnostics_;
+};
+
+/// Metrics that a simulation has.
+bool is_simulated(FleetMetric metric) {
+  switch (metric) {
+    case FleetMetric::kInflightTokens:
+    case FleetMetric::kServerItl:
+    case FleetMetric::kServerQueueTime:
+    case FleetMetric::kFlowQueueBytes:
+    case FleetMetric::kRouterRunning:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& where,
+                      const std::string& path, Diagnostics& diagnostics) {
+  const std::vector<AutoscalerFault> faults = autoscaler_faults(config);
+  for (const AutoscalerFault& f : faults)
+    diagnostics.error(where, f.path.empty() ? path : path + "." + f.path, f.message, f.hint);
+  if (!faults.empty()) return;
+  for (const std::string& matcher : unused_matchers(config))
+    diagnostics.warning(
+        where, path,
+        "the label matcher " + matcher + " selects nothing: all series are the pool's own");
+  const AutoscalerPlan plan = autoscaler_plan(config);
+  for (std::size_t i = 0; i < plan.queries.size(); ++i)
+    for (const SeriesId id : plan.queries[i].series)
+      if (id < kFirstRule && !is_simulated(name_of(id).metric))
+        diagnostics.error(
+            where, path,
+            "its query number " + std::to_string(i + 1) + " reads a metric that is not simulated",
+            "simulated are waiting, running, KV use, tokens, requests, TTFT, TPOT, "
+            "latency and the endpoint picker's means of its pool");
+}
+
+/// Surge of a roll-out, at most.
+std::int64_t surge_of(const FleetEventConfig& e, std::int64_t replicas) {
+  return servers_of(e.max_surge.empty() ? "25%" : e.max_surge, replicas, true).value_or(0);
+}
+
+}  // namespace
+
+bool fleet_changes(const Scenario& s) {
+  return !s.events.empty() ||
+         std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(),
+                     [](const PoolConfig& pool) { return pool.autoscaler.has_value(); });
+}
+
+void forget_events(RunPlan& plan) {
+  plan.scenario.events.clear();
+  for (std::size_t i = 0; i < plan.pools.size(); ++i)
+    plan.pools[i].extra_places =
+        places_of(plan.scenario, i) - plan.scenario.cluster.pools[i].replicas;
+}
+
+std::int64_t places_of(const Scenario& s, std::size_t index) {
+  const PoolConfig& pool = s.cluster.pools[index];
+  std::int64_t most = pool.replicas, extra = 0;
+  bool ends_many = pool.autoscaler.has_value();
+  if (pool.autoscaler) most = std::max<std::int64_t>(most, most_replicas(*pool.autoscaler));
+  for (const FleetEventConfig& e : s.events) {
+    const bool here = is_about(s, e, index);
+    if (is(e, FleetEventKind::kScale) && here) {
+      most = std::max(most, e.replicas.value_or(0));
+      ends_many = true;
+    }
+    if (ends_pods(e) && here) {
+      extra +=
+          e.mean_time_between ? pool.replicas : std::max<std::int64_t>(1, std::ssize(e.servers));
+    }
+    if (!is(e, FleetEventKind::kRollOut)) continue;
+    if (e.to.empty() ? here : e.to == pool.name) {
+      for (std::size_t from = 0; from < s.cluster.pools.size(); ++from) {
+        if (!is_about(s, e, from)) continue;
+        most = std::max(most, s.cluster.pools[from].replicas);
+        extra += surge_of(e, s.cluster.pools[from].replicas);
+      }
+      ends_many = true;
+    }
+  }
+  // Pods that end keep their places while new ones start.
+  return std::min(kMostPlaces, most + extra + (ends_many ? most : 0));
+}
+
+void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& diagnostics) {
+  if (s.cluster.pools.empty()) return;
+  for (std::size_t i = 0; i < s.events.size(); ++i) EventCheck(s, i, where, diagnostics).check();
+  for (std::size_t p = 0; p < s.cluster.pools.size(); ++p) {
+    const PoolConfig& pool = s.cluster.pools[p];
+    const std::string path = "cluster.pools[" + std::to_string(p) + "].";
+    const bool filled = std::any_of(s.events.begin(), s.events.end(), [&](const auto& e) {
+      return e.to == pool.name || (is(e, FleetEventKind::kScale) && is_about(s, e, p));
+    });
+    if (pool.autoscaler)
+      check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
+    if (pool.replicas == 0 && !filled && !pool.autoscaler)
+      diagnostics.error(where, path + "replicas", "must be 1 or more (got 0)",
+                        "0 is for a pool that an event fills (roll-out to it, scale)");
+    if (fleet_changes(s) && pool.engine.kv_tiers)
+      diagnostics.error(where, path + "engine.kv_tiers",
+                        "is not simulated beside events: what a server that ends leaves in its "
+                        "tiers is not modelled",
+                        "take out the tiers or the events");
+  }
+  if (fleet_changes(s) && s.routing.balancer == BalancerKind::kOmniscient)
+    diagnostics.error(where, "routing.balancer", "omniscient prices a fleet that never changes",
+                      "take out the events");
+}
+
+StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model) {
+  return start_up_times(
+      pool.start_up, {.weight_bytes = models::weight_bytes(model),
+                      .layers = model.layers,
+                      .gpus = pool.tensor_parallel * pool.pipeline_parallel * pool.data_parallel});
+}
+
+// The kubelet sees that a container has ended within a second (its PLEG looks once a second), and
+// watches tell routers of pods at once.
+DiscoveryConfig discovery_of(const RoutingConfig& routing) {
+  DiscoveryConfig c = routing.discovery.value_or(DiscoveryConfig{});
+  c.join = c.join.value_or(Duration::seconds(1));
+  c.leave = c.leave.value_or(Duration::seconds(1));
+  return c;
+}
+
+bool carries_requests(const RoutingConfig& routing) {
+  return routing.balancer != BalancerKind::kEndpointPicker &&
+         routing.balancer != BalancerKind::kK8sService &&
+         policies::balancer_row(routing.balancer).section != "aibrix";
+}
+
+std::vector<FleetPool> fleet_pools(const RunPlan& plan) {
+  std::vector<FleetPool> pools;
+  for (const ResolvedPool& pool : plan.pools)
+    pools.push_back({.name = pool.config.name,
+                     .replicas = pool.config.replicas,
+                     .places = pool.places(),
+                     .start_up = pool.start_up,
+                     .termination = pool.config.termination,
+                     .autoscaler = pool.config.autoscaler,
+                     .most_evicted = pool.config.most_evicted});
+  return pools;
+}
+
+std::vector<FleetEventConfig> fleet_events(const Scenario& s) {
+  std::vector<FleetEventConfig> events = s.events;
+  for (FleetEventConfig& e : events)
+    if (e.pool.empty() && e.kind != FleetEventKind::kRouterRestart)
+      e.pool = s.cluster.pools.front().name;
+  return events;
+}
+
+}  // namespace routesim::sim

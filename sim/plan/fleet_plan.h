@@ -1,0 +1,46 @@
+// What a scenario says about the life of its fleet, checked and with every number decided.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "models/specs.h"
+#include "sim/fleet/fleet.h"
+#include "sim/plan/scenario.h"
+
+namespace routesim::sim {
+
+struct RunPlan;
+
+/// Something happens to the fleet: otherwise it is the same from beginning to end.
+bool fleet_changes(const Scenario& s);
+
+/// Takes out events, for a run in which nothing happens to the fleet.
+void forget_events(RunPlan& plan);
+
+/// The most servers that a pool of the scenario has at once, those that are ending included.
+/// O(events).
+std::int64_t places_of(const Scenario& s, std::size_t pool);
+
+/// Reports events that cannot happen, or would mean nothing. Places are keys of the scenario.
+void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& diagnostics);
+
+/// The start of a pool's servers.
+StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model);
+
+/// How soon the router hears of servers that come and go.
+DiscoveryConfig discovery_of(const RoutingConfig& routing);
+
+/// The router carries the requests that it routes, so that they are lost with it. An endpoint
+/// picker and AIBrix's plugin only name servers to Envoy, and a Kubernetes Service has no process.
+bool carries_requests(const RoutingConfig& routing);
+
+/// The pools as a Fleet wants them.
+std::vector<FleetPool> fleet_pools(const RunPlan& plan);
+
+/// The events, with names for what is absent.
+std::vector<FleetEventConfig> fleet_events(const Scenario& s);
+
+}  // namespace routesim::sim

@@ -1,0 +1,300 @@
+// Whole runs in which servers come and go: what becomes of each request, to the millisecond.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sim/fleet/fleet_config.h"
+#include "sim/outages.h"
+#include "sim/plan/fleet_plan.h"
+#include "tests/sim/plan_fixture.h"
+#include "tests/sim/swarm.h"
+
+namespace routesim::sim {
+namespace {
+
+using testing::at_ms;
+using testing::hand_made_plan;
+using testing::run_by_hand;
+using testing::Sent;
+
+Duration ms(std::int64_t n) { return Duration::milliseconds(n); }
+
+FleetEventConfig event(FleetEventKind kind, std::int64_t at,
+                       std::vector<std::int64_t> servers = {}) {
+  FleetEventConfig e;
+  e.kind = kind;
+  e.at = ms(at);
+  e.servers = std::move(servers);
+  return e;
+}
+
+/// Servers with steps of 10 ms behind a router that takes turns; they start in 100 ms, and the
+/// router hears of them after 1 ms.
+RunPlan turns(std::vector<Sent> script, std::int64_t servers,
+              std::vector<FleetEventConfig> events) {
+  RunPlan plan = hand_made_plan(std::move(script), servers);
+  plan.scenario.routing.balancer = BalancerKind::kRoundRobin;
+  plan.scenario.routing.discovery = DiscoveryConfig{.join = ms(1), .leave = ms(1)};
+  plan.scenario.events = std::move(events);
+  PoolConfig pool = plan.pools.front().config;
+  plan.scenario.cluster.pools = {pool};
+  plan.pools.front().extra_places = places_of(plan.scenario, 0) - servers;
+  plan.pools.front().start_up.load = ms(100);
+  return plan;
+}
+
+std::int64_t end_ms(const RequestRecord& r) { return r.end.ns() / 1'000'000; }
+
+GatewayConfig retrying(std::int64_t retries) {
+  GatewayConfig g;
+  g.protocol = UpstreamProtocol::kHttp2;
+  g.retry = RetryConfig{};
+  g.retry->retry_on = {RetryOn::kConnectFailure, RetryOn::kReset};
+  g.retry->num_retries = retries;
+  g.retry->base_interval = ms(1);  // a draw below 1 ms is 0
+  return g;
+}
+
+// Two requests go to servers 0 and 1. Server 0 crashes at 25 ms, in the middle of its answer: its
+// request fails then, the other one ends with its fifth step.
+TEST(FleetRun, ACrashEndsTheRequestsInTheServer) {
+  const RunResult r = run_by_hand(turns({{.at_ms = 0, .output = 5}, {.at_ms = 0, .output = 5}}, 2,
+                                        {event(FleetEventKind::kCrash, 25, {0})}));
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kError);
+  EXPECT_EQ(end_ms(r.requests[0]), 25);
+  EXPECT_EQ(r.requests[0].failure, std::string("ClientPayloadError"));
+  EXPECT_EQ(r.requests[1].outcome, workloads::Outcome::kSuccess);
+  EXPECT_EQ(end_ms(r.requests[1]), 50);
+  EXPECT_EQ(r.fleet->lost, 1);
+  EXPECT_EQ(r.replicas[0].requests, 1);
+}
+
+// Until the router hears of the crash it sends to a port that nobody listens on; from 26 ms on it
+// sends everything to server 1; server 0 takes its turn again when it is back at 125 ms and the
+// router has heard of it.
+TEST(FleetRun, TheRouterSendsToADeadServerUntilItKnows) {
+  std::vector<Sent> script;
+  for (const std::int64_t at : {25, 25, 30, 30, 130, 130}) script.push_back({.at_ms = at});
+  const RunResult r = run_by_hand(turns(script, 2, {event(FleetEventKind::kCrash, 25, {0})}));
+  EXPECT_EQ(r.requests[0].failure, std::string("ClientConnectorError"));
+  EXPECT_EQ(end_ms(r.requests[0]), 25);
+  for (const int i : {1, 2, 3}) EXPECT_EQ(r.requests[i].endpoint, 1) << i;
+  EXPECT_EQ(r.requests[4].endpoint + r.requests[5].endpoint, 1);
+  EXPECT_EQ(r.summary.failures, 1);
+}
+
+// The same with a gateway that tries again: the second attempt goes to server 1.
+TEST(FleetRun, AGatewaySendsARefusedRequestAgain) {
+  RunPlan plan = turns({{.at_ms = 25}}, 2, {event(FleetEventKind::kCrash, 25, {0})});
+  plan.scenario.routing.gateway = retrying(1);
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kSuccess);
+  EXPECT_EQ(r.requests[0].endpoint, 1);
+  EXPECT_EQ(end_ms(r.requests[0]), 35);
+  EXPECT_EQ(r.fleet->sent_again, 1);
+  EXPECT_EQ(r.routing.gateway->retries, 1);
+}
+
+// Headers of a stream are sent before its first token: such a request cannot be sent again.
+TEST(FleetRun, AnAnswerThatHasBegunIsLost) {
+  RunPlan plan = turns({{.at_ms = 0, .output = 5}}, 2, {event(FleetEventKind::kCrash, 25, {0})});
+  plan.scenario.routing.gateway = retrying(1);
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kError);
+  EXPECT_EQ(r.fleet->sent_again, 0);
+}
+
+// A new process has an empty prefix cache: the third request hits nothing, the fourth what the
+// third has left.
+TEST(FleetRun, ARestartedServerHasAColdCache) {
+  const std::vector<std::pair<std::uint64_t, std::int64_t>> prompt = {{1, 64}};
+  std::vector<Sent> script;
+  for (const std::int64_t at : {0, 20, 300, 400}) script.push_back({.at_ms = at, .parts = prompt});
+  const RunResult r = run_by_hand(turns(script, 1, {event(FleetEventKind::kCrash, 100, {0})}));
+  EXPECT_EQ(r.requests[0].cached_tokens, 0);
+  EXPECT_GT(r.requests[1].cached_tokens, 0);
+  EXPECT_EQ(r.requests[2].cached_tokens, 0);
+  EXPECT_EQ(r.requests[3].cached_tokens, r.requests[1].cached_tokens);
+  // Counters go on over the restart.
+  EXPECT_EQ(r.replicas[0].prefix_query_tokens, 4 * 64);
+  EXPECT_EQ(r.replicas[0].prefix_hit_tokens, 2 * r.requests[1].cached_tokens);
+}
+
+// Steps of 10 ms take 30 ms from the next one on.
+TEST(FleetRun, ASlowServerTakesLonger) {
+  FleetEventConfig slow = event(FleetEventKind::kSlow, 15, {0});
+  slow.factor = 3;
+  slow.lasts = ms(50);
+  const RunResult r = run_by_hand(turns({{.at_ms = 0, .output = 6}}, 1, {slow}));
+  // Steps end at 10, 20, 50, 80 (begun before 65), 90, 100.
+  EXPECT_EQ(end_ms(r.requests[0]), 100);
+}
+
+// Nobody answers any more, and nobody says so: a request in the server waits until TCP gives up,
+// one that is sent later until the connection does.
+TEST(FleetRun, AVanishedMachineSaysNothing) {
+  const RunResult r = run_by_hand(turns({{.at_ms = 0, .output = 9}, {.at_ms = 1'000}}, 1,
+                                        {event(FleetEventKind::kNodeLoss, 25, {0})}));
+  EXPECT_EQ(end_ms(r.requests[0]), 25 + 924'600);
+  EXPECT_EQ(end_ms(r.requests[1]), 1'000 + 10'000);
+}
+
+TEST(FleetRun, AClientsTimeoutEndsTheWaitForAVanishedMachine) {
+  const RunResult r = run_by_hand(turns({{.at_ms = 0, .output = 9, .timeout_ms = 500}}, 1,
+                                        {event(FleetEventKind::kNodeLoss, 25, {0})}));
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kTimeout);
+  EXPECT_EQ(end_ms(r.requests[0]), 500);
+}
+
+// With a preStop hook that outlasts it, the answer under way is completed.
+TEST(FleetRun, APreStopHookLetsAnswersEnd) {
+  for (const bool hook : {false, true}) {
+    RunPlan plan = turns({{.at_ms = 0, .output = 5}, {.at_ms = 200}}, 1,
+                         {event(FleetEventKind::kDrain, 25, {0})});
+    if (hook) plan.pools.front().config.termination.pre_stop = ms(40);
+    const RunResult r = run_by_hand(plan);
+    EXPECT_EQ(r.requests[0].outcome == workloads::Outcome::kSuccess, hook);
+    // The replacement serves the second one.
+    EXPECT_EQ(r.requests[1].endpoint, 1);
+    EXPECT_EQ(end_ms(r.requests[1]), 210);
+  }
+}
+
+TEST(FleetRun, ARouterThatRestartsCutsWhatItCarries) {
+  FleetEventConfig e = event(FleetEventKind::kRouterRestart, 25);
+  e.lasts = ms(50);
+  const RunResult r =
+      run_by_hand(turns({{.at_ms = 0, .output = 5}, {.at_ms = 50}, {.at_ms = 100}}, 1, {e}));
+  EXPECT_EQ(end_ms(r.requests[0]), 25);
+  EXPECT_EQ(r.requests[1].outcome, workloads::Outcome::kError);
+  EXPECT_EQ(r.requests[2].outcome, workloads::Outcome::kSuccess);
+}
+
+// Without any server every request is refused, and the run ends.
+TEST(FleetRun, AnEmptyPoolRefuses) {
+  FleetEventConfig none = event(FleetEventKind::kScale, 0);
+  none.replicas = 0;
+  for (const BalancerKind kind :
+       {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kLeastLoad,
+        BalancerKind::kPrefixHash, BalancerKind::kK8sService}) {
+    RunPlan plan = turns({{.at_ms = 100}, {.at_ms = 200}}, 2, {none});
+    plan.scenario.routing.balancer = kind;
+    const RunResult r = run_by_hand(plan);
+    EXPECT_EQ(r.summary.failures, 2) << static_cast<int>(kind);
+  }
+}
+
+// ---- Random scenarios with random events. -------------------------------------------------------
+
+std::int64_t draw(RandomStream& random, std::int64_t low, std::int64_t high) {
+  return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+}
+
+/// Between one and a few servers, by the requests that run in each.
+AutoscalerConfig quick_autoscaler(RandomStream& random) {
+  AutoscalerConfig c;
+  c.min_replicas = 1;
+  c.max_replicas = static_cast<std::int32_t>(draw(random, 1, 5));
+  c.metrics = {{.type = ScalingMetricType::kPods,
+                .query = "vllm:num_requests_running + vllm:num_requests_waiting",
+                .target = static_cast<double>(draw(random, 1, 6))}};
+  c.behavior.emplace();
+  c.behavior->scale_down.emplace();
+  c.behavior->scale_down->stabilization_window_seconds = 0;
+  c.prometheus.scrape_interval = ms(draw(random, 5, 30));
+  c.controller.sync_period = ms(draw(random, 10, 60));
+  return c;
+}
+
+/// Scenario number `seed` of the swarm, with up to five events in its first 300 ms.
+std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
+  RunPlan plan = testing::swarm_plan(seed);
+  for (const ResolvedPool& pool : plan.pools)
+    if (pool.rules.tiers.in_use() || pool.config.engine.kv_tiers) return std::nullopt;
+  RandomStream random(seed, Stream::kTest, 77);
+  Scenario& s = plan.scenario;
+  for (std::size_t i = 0; i < plan.pools.size(); ++i) {
+    plan.pools[i].config.name += std::to_string(i);
+    s.cluster.pools.push_back(plan.pools[i].config);
+  }
+  if (random.below(3) == 0) {
+    plan.pools[0].config.autoscaler = quick_autoscaler(random);
+    s.cluster.pools[0].autoscaler = plan.pools[0].config.autoscaler;
+  }
+  const std::int64_t events = draw(random, 1, 5);
+  for (std::int64_t i = 0; i < events; ++i) {
+    auto kind = static_cast<FleetEventKind>(draw(random, 0, 7));
+    if (kind == FleetEventKind::kRouterRestart && s.routing.balancer == BalancerKind::kK8sService)
+      kind = FleetEventKind::kCrash;
+    FleetEventConfig e = event(kind, draw(random, 0, 300));
+    const bool of_servers = kind <= FleetEventKind::kKvEventsLost;
+    if (kind != FleetEventKind::kRouterRestart)
+      e.pool = plan.pools[random.below(plan.pools.size())].config.name;
+    if (of_servers && random.below(2) == 0) e.servers = {0};
+    if (of_servers && random.below(5) == 0) {
+      e.at.reset();
+      e.mean_time_between = ms(draw(random, 20, 400));
+    }
+    if (kind == FleetEventKind::kSlow) e.factor = 0.5 + random.uniform() * 4;
+    if (kind == FleetEventKind::kScale) e.replicas = draw(random, 0, 4);
+    if (kind == FleetEventKind::kSlow || kind == FleetEventKind::kKvEventsLost ||
+        kind == FleetEventKind::kRouterRestart || (kind == FleetEventKind::kCrash && i % 2 == 0))
+      e.lasts = ms(draw(random, 1, 100));
+    if (kind == FleetEventKind::kRollOut) {
+      e.max_surge = std::to_string(draw(random, 0, 2));
+      e.max_unavailable = std::to_string(draw(random, 0, 2));
+    }
+    s.events.push_back(e);
+  }
+  for (std::size_t i = 0; i < plan.pools.size(); ++i) {
+    ResolvedPool& pool = plan.pools[i];
+    pool.extra_places = places_of(s, i) - pool.config.replicas;
+    pool.start_up.load = ms(draw(random, 0, 80));
+    if (pool.config.data_parallel == 1 && !pool.rules.async_scheduling && random.below(4) == 0)
+      pool.rules.pipeline_stages = 2;
+    pool.config.termination.pre_stop = ms(draw(random, 0, 40));
+    pool.config.termination.shutdown_timeout = ms(draw(random, 0, 1) * draw(random, 0, 300));
+    pool.config.termination.grace = ms(draw(random, 0, 200));
+    pool.config.most_evicted = draw(random, 0, 2);
+  }
+  s.routing.discovery =
+      DiscoveryConfig{.join = ms(draw(random, 0, 10)), .leave = ms(draw(random, 0, 30))};
+  if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
+  return plan;
+}
+
+TEST(FleetRun, FastEqualsSlowWhateverHappens) {
+  const char* first = std::getenv("ROUTESIM_SWARM_FIRST");
+  const char* count = std::getenv("ROUTESIM_SWARM_COUNT");
+  const std::uint64_t begin = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
+  const std::uint64_t scenarios = count != nullptr ? std::strtoull(count, nullptr, 10) : 2'000;
+  std::int64_t lost = 0, again = 0, fell_back = 0, starts = 0;
+  for (std::uint64_t seed = begin; seed < begin + scenarios; ++seed) {
+    const std::optional<RunPlan> plan = eventful_plan(seed);
+    if (!plan) continue;
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + testing::describe_plan(*plan));
+    try {
+      const RunResult r = run_by_hand(*plan, seed);
+      lost += r.fleet->lost;
+      again += r.fleet->sent_again;
+      fell_back += r.fleet->fell_back;
+      for (const FleetPoolResult& p : r.fleet->pools) starts += p.starts;
+    } catch (const StuckError& e) {
+      // Flow control waits for ever for a pool that stays empty.
+      EXPECT_NE(std::string(e.what()).find("waits for room in the pool"), std::string::npos)
+          << e.what();
+    } catch (const std::exception& e) {
+      FAIL() << e.what();
+    }
+    if (HasFailure()) return;
+  }
+  if (scenarios < 1'000) return;
+  EXPECT_GT(lost, 1'000);
+  EXPECT_GT(again, 200);
+  EXPECT_GT(fell_back, 20);
+  EXPECT_GT(starts, 1'000);
+}
+
+}  // namespace
+}  // namespace routesim::sim

@@ -1,0 +1,345 @@
+// The life of servers: which ReplicaSets want what, when a server serves, when the router knows,
+// and what becomes of the requests.
+#include "sim/fleet/fleet.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/plan_fixture.h"
+
+namespace routesim::sim {
+namespace {
+
+using testing::at_ms;
+
+Duration ms(std::int64_t n) { return Duration::milliseconds(n); }
+
+// ---- The rolling update, by the formulas of rolling.go. -----------------------------------------
+
+TEST(RollOut, GrowsByTheSurgeFirst) {
+  EXPECT_EQ(
+      roll_out_step(
+          {.replicas = 4, .old_spec = 4, .old_available = 4, .max_surge = 1, .max_unavailable = 0}),
+      (RollOutStep{1, 4}));
+}
+
+TEST(RollOut, WaitsForTheNewServerWhereNoneMayBeMissing) {
+  const RollOutCounts c{.replicas = 4,
+                        .new_spec = 1,
+                        .new_available = 0,
+                        .old_spec = 4,
+                        .old_available = 4,
+                        .max_surge = 1,
+                        .max_unavailable = 0};
+  EXPECT_EQ(roll_out_step(c), (RollOutStep{1, 4}));
+  RollOutCounts ready = c;
+  ready.new_available = 1;
+  EXPECT_EQ(roll_out_step(ready), (RollOutStep{1, 3}));
+}
+
+// 8 servers, 25% and 25%: two more at once, and of the old ones two may go.
+TEST(RollOut, TakesAQuarterEachWayByDefault) {
+  RollOutCounts c{.replicas = 8,
+                  .old_spec = 8,
+                  .old_available = 8,
+                  .max_surge = *servers_of("25%", 8, true),
+                  .max_unavailable = *servers_of("25%", 8, false)};
+  EXPECT_EQ(roll_out_step(c), (RollOutStep{2, 8}));
+  c.new_spec = 2;
+  EXPECT_EQ(roll_out_step(c), (RollOutStep{2, 6}));
+}
+
+// An old server that is not ready is missed by nobody: it goes although only one may be missing.
+TEST(RollOut, TakesOldServersThatAreNotReadyFirst) {
+  EXPECT_EQ(roll_out_step({.replicas = 3,
+                           .new_spec = 1,
+                           .new_available = 0,
+                           .old_spec = 3,
+                           .old_available = 2,
+                           .max_surge = 1,
+                           .max_unavailable = 1}),
+            (RollOutStep{1, 2}));
+}
+
+// With both bounds 0 Kubernetes lets one be missing.
+TEST(RollOut, LetsOneBeMissingWhereBothBoundsAreZero) {
+  EXPECT_EQ(
+      roll_out_step(
+          {.replicas = 2, .old_spec = 2, .old_available = 2, .max_surge = 0, .max_unavailable = 0}),
+      (RollOutStep{0, 1}));
+}
+
+TEST(RollOut, ReadsNumbersAndPercentages) {
+  EXPECT_EQ(servers_of("3", 10, true), 3);
+  EXPECT_EQ(servers_of("25%", 10, true), 3);   // 2.5, surge: up
+  EXPECT_EQ(servers_of("25%", 10, false), 2);  // unavailable: down
+  EXPECT_EQ(servers_of("0%", 10, true), 0);
+  for (const char* const bad : {"", "%", "-1", "2.5", "a", "3 %", "99999"})
+    EXPECT_EQ(servers_of(bad, 10, true), std::nullopt) << bad;
+}
+
+// ---- Start-up. ----------------------------------------------------------------------------------
+
+TEST(StartUp, AddsItsPhases) {
+  StartUpConfig c;
+  c.node = ms(10'000);
+  c.image_pull = ms(20'000);
+  c.load = ms(30'000);
+  c.compile = ms(40'000);
+  c.probe_period = ms(4'000);
+  const StartUpTimes t = start_up_times(c, {});
+  EXPECT_EQ(t.cold(), ms(102'000));
+  EXPECT_EQ(t.restart(), ms(72'000));
+}
+
+TEST(StartUp, ReadsTheWeightsFromTheirStorage) {
+  StartUpConfig c;
+  c.storage_gb_per_s = 2;
+  EXPECT_EQ(start_up_times(c, {.weight_bytes = 64e9}).load, ms(32'000));
+}
+
+TEST(StartUp, SharesAMeasuredWholeAmongThePhases) {
+  StartUpConfig c;
+  c.total = ms(200'000);
+  c.node = ms(0);
+  c.image_pull = ms(20'000);
+  c.load = ms(30'000);
+  c.compile = ms(50'000);
+  c.probe_period = ms(0);
+  const StartUpTimes t = start_up_times(c, {});
+  EXPECT_EQ(t.cold(), ms(200'000));
+  EXPECT_EQ(t.image_pull, ms(40'000));
+  EXPECT_EQ(t.restart(), ms(160'000));
+}
+
+// ---- The fleet alone. ---------------------------------------------------------------------------
+
+/// Writes down what the fleet does.
+class Scribe final : public FleetActions {
+ public:
+  void start(std::uint32_t s, SimTime now) override { say("start", s, now); }
+  void stop(std::uint32_t s, ServerEnd how, SimTime now) override {
+    say(how == ServerEnd::kKilled ? "stop" : "vanish", s, now);
+  }
+  void join(std::uint32_t s, std::int64_t pod, SimTime now) override {
+    say("join pod " + std::to_string(pod) + " at", s, now);
+  }
+  void leave(std::uint32_t s, SimTime now) override { say("leave", s, now); }
+  void set_pace(std::uint32_t s, double factor, SimTime now) override {
+    if (factor != 1) say("slow", s, now);
+  }
+  void set_events_lost(std::uint32_t s, bool lost, SimTime now) override {
+    if (lost) say("deaf", s, now);
+  }
+  void stop_router(std::uint32_t p, SimTime now) override { say("stop router", p, now); }
+  void start_router(std::uint32_t p, SimTime now) override { say("start router", p, now); }
+  std::int64_t requests_in(std::uint32_t) const override { return requests; }
+  const FleetMetrics& metrics(std::uint32_t, SimTime) override { throw InternalError("none"); }
+
+  std::vector<std::string> said;
+  std::int64_t requests = 0;
+
+ private:
+  void say(const std::string& what, std::uint32_t subject, SimTime now) {
+    said.push_back(what + " " + std::to_string(subject) + " " +
+                   std::to_string(now.ns() / 1'000'000));
+  }
+};
+
+/// A pool whose servers are ready 100 ms after they were created, 60 ms after a crash.
+FleetPool pool_of(std::int64_t replicas, std::int64_t places) {
+  FleetPool p{
+      .name = "p", .replicas = replicas, .places = places, .start_up = {}, .termination = {}};
+  p.start_up.image_pull = ms(40);
+  p.start_up.load = ms(60);
+  return p;
+}
+
+/// Runs a fleet until nothing is due; the router hears of joins after 1 ms, of leaves after 2.
+std::vector<std::string> told(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
+                              Scribe scribe = {}, FleetResult* result = nullptr,
+                              std::int64_t until_ms = 1'000'000) {
+  SimTime next = SimTime::max();
+  Fleet fleet(std::move(pools), std::move(events), {.join = ms(1), .leave = ms(2)}, 1, scribe,
+              [&next](SimTime at) { next = std::min(next, at); });
+  fleet.begin();
+  while (next < at_ms(until_ms)) {
+    const SimTime now = next;
+    next = SimTime::max();
+    fleet.tick(now);
+  }
+  if (result != nullptr) *result = fleet.take_result(at_ms(until_ms));
+  return scribe.said;
+}
+
+using Lines = std::vector<std::string>;
+
+FleetEventConfig event(FleetEventKind kind, std::int64_t at,
+                       std::vector<std::int64_t> servers = {}) {
+  FleetEventConfig e;
+  e.kind = kind;
+  e.at = ms(at);
+  e.servers = std::move(servers);
+  return e;
+}
+
+TEST(Fleet, StartsACrashedContainerAgainInItsPod) {
+  EXPECT_EQ(told({pool_of(2, 2)}, {event(FleetEventKind::kCrash, 10, {1})}),
+            (Lines{"stop 1 10", "leave 1 12", "start 1 70", "join pod 0 at 1 71"}));
+}
+
+// The second crash waits 10 s, the third 20 s.
+TEST(Fleet, BacksOffAsTheKubeletDoes) {
+  const Lines lines = told({pool_of(1, 1)}, {event(FleetEventKind::kCrash, 10, {0}),
+                                             event(FleetEventKind::kCrash, 100, {0}),
+                                             event(FleetEventKind::kCrash, 20'000, {0})});
+  EXPECT_EQ(lines,
+            (Lines{"stop 0 10", "leave 0 12", "start 0 70", "join pod 0 at 0 71", "stop 0 100",
+                   "leave 0 102", "start 0 10160", "join pod 0 at 0 10161", "stop 0 20000",
+                   "leave 0 20002", "start 0 40060", "join pod 0 at 0 40061"}));
+}
+
+TEST(Fleet, ForgetsCrashesOfAPodThatServedForTenMinutes) {
+  const Lines lines = told({pool_of(1, 1)}, {event(FleetEventKind::kCrash, 10, {0}),
+                                             event(FleetEventKind::kCrash, 700'000, {0})});
+  EXPECT_EQ(lines.at(6), "start 0 700060");
+}
+
+TEST(Fleet, ReplacesAnEvictedPodInAnotherPlace) {
+  FleetPool pool = pool_of(2, 3);
+  pool.termination.pre_stop = ms(30);
+  EXPECT_EQ(told({pool}, {event(FleetEventKind::kDrain, 10, {0})}),
+            (Lines{"leave 2 0", "leave 0 12", "stop 0 40", "start 2 110", "join pod 1 at 2 111"}));
+}
+
+// One of two may be missing. The second eviction is tried every 5 s until the first pod's
+// replacement is ready.
+TEST(Fleet, KeepsTheDisruptionBudget) {
+  FleetPool pool = pool_of(2, 4);
+  pool.start_up.load = ms(6'960);  // ready after 7 s
+  const Lines lines = told({pool}, {event(FleetEventKind::kDrain, 10, {0, 1})});
+  EXPECT_EQ(lines, (Lines{"leave 2 0", "leave 3 0", "stop 0 10", "leave 0 12", "start 2 7010",
+                          "join pod 1 at 2 7011", "stop 1 10010", "leave 1 10012", "start 0 17010",
+                          "join pod 1 at 0 17011"}));
+}
+
+TEST(Fleet, DrainsUntilItIsEmptyOrItsTimeIsOver) {
+  FleetPool pool = pool_of(1, 2);
+  pool.termination.pre_stop = ms(50);
+  pool.termination.shutdown_timeout = ms(250);
+  Scribe busy;
+  busy.requests = 1;
+  EXPECT_EQ(told({pool}, {event(FleetEventKind::kDrain, 0, {0})}, busy),
+            (Lines{"leave 1 0", "leave 0 2", "start 1 100", "join pod 1 at 1 101", "stop 0 300"}));
+  Scribe idle;
+  EXPECT_EQ(told({pool}, {event(FleetEventKind::kDrain, 0, {0})}, idle).at(2), "stop 0 50");
+}
+
+TEST(Fleet, KillsWhatDoesNotEndWithinItsGracePeriod) {
+  FleetPool pool = pool_of(1, 2);
+  pool.termination.pre_stop = ms(50'000);
+  EXPECT_EQ(told({pool}, {event(FleetEventKind::kDrain, 0, {0})}).back(), "stop 0 30000");
+}
+
+// Kubernetes waits 50 s for heartbeats and 300 s more before it gives the pod up.
+TEST(Fleet, GivesUpALostMachine) {
+  EXPECT_EQ(told({pool_of(2, 3)}, {event(FleetEventKind::kNodeLoss, 10, {0})}),
+            (Lines{"leave 2 0", "vanish 0 10", "leave 0 50012", "start 0 350110",
+                   "join pod 1 at 0 350111"}));
+}
+
+TEST(Fleet, ScalesUpAndDown) {
+  FleetEventConfig up = event(FleetEventKind::kScale, 10);
+  up.replicas = 3;
+  FleetEventConfig down = event(FleetEventKind::kScale, 500);
+  down.replicas = 1;
+  FleetResult result;
+  EXPECT_EQ(
+      told({pool_of(2, 6)}, {up, down}, {}, &result, 1000),
+      (Lines{"leave 2 0", "leave 3 0", "leave 4 0", "leave 5 0", "start 2 110",
+             "join pod 1 at 2 111", "stop 2 500", "stop 1 500", "leave 2 502", "leave 1 502"}));
+  // 2 until 10 ms, 3 until 500, 1 until 1000; ready 2 until 110, 3 until 500, 1.
+  EXPECT_NEAR(result.pools[0].mean_servers, (2 * 10 + 3 * 490 + 1 * 500) / 1000.0, 1e-9);
+  EXPECT_NEAR(result.pools[0].mean_ready, (2 * 110 + 3 * 390 + 1 * 500) / 1000.0, 1e-9);
+  EXPECT_EQ(result.pools[0].most_servers, 3);
+  EXPECT_EQ(result.pools[0].least_ready, 1);
+  EXPECT_EQ(result.pools[0].starts, 1);
+  EXPECT_EQ(result.pools[0].ends, 2);
+}
+
+// A pod that still starts goes before one that serves.
+TEST(Fleet, TakesServersThatStartFirst) {
+  FleetEventConfig up = event(FleetEventKind::kScale, 10);
+  up.replicas = 2;
+  FleetEventConfig down = event(FleetEventKind::kScale, 50);
+  down.replicas = 1;
+  EXPECT_EQ(told({pool_of(1, 4)}, {up, down}), (Lines{"leave 1 0", "leave 2 0", "leave 3 0"}));
+}
+
+TEST(Fleet, RollsOutOneByOneWithASurgeOfOne) {
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, 0);
+  roll.max_surge = "1";
+  roll.max_unavailable = "0";
+  FleetResult result;
+  const Lines lines = told({pool_of(2, 6)}, {roll}, {}, &result);
+  EXPECT_EQ(Lines(lines.begin() + 4, lines.end()),
+            (Lines{"start 2 100", "stop 1 100", "join pod 1 at 2 101", "leave 1 102", "start 3 200",
+                   "stop 0 200", "join pod 1 at 3 201", "leave 0 202"}));
+  EXPECT_EQ(result.marks.at(result.marks.size() - 2).what, "roll-out is over");
+  EXPECT_EQ(result.pools[0].least_ready, 2);
+}
+
+TEST(Fleet, RollsOutToAnotherPool) {
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, 0);
+  roll.pool = "p";
+  roll.to = "q";
+  roll.max_surge = "1";
+  roll.max_unavailable = "0";
+  FleetPool next = pool_of(0, 4);
+  next.name = "q";
+  FleetResult result;
+  const Lines lines = told({pool_of(1, 1), next}, {roll}, {}, &result);
+  EXPECT_EQ(Lines(lines.begin() + 4, lines.end()),
+            (Lines{"start 1 100", "stop 0 100", "join pod 1 at 1 101", "leave 0 102"}));
+}
+
+TEST(Fleet, RestartsRouters) {
+  FleetEventConfig e = event(FleetEventKind::kRouterRestart, 7);
+  e.lasts = ms(30);
+  EXPECT_EQ(told({pool_of(1, 1)}, {e}), (Lines{"stop router 0 7", "start router 0 37"}));
+}
+
+// Failures at a rate: the mean time between them, and the mean repair, of many draws.
+TEST(Fleet, FailsAtItsRate) {
+  FleetEventConfig e;
+  e.kind = FleetEventKind::kCrash;
+  e.mean_time_between = ms(1'000);
+  e.lasts = ms(250);
+  FleetResult result;
+  (void)told({pool_of(1, 1)}, {e}, {}, &result, 4'000'000);
+  // Availability 1000 / 1250; 3,200 failures, so 3 standard errors are below 0.02.
+  EXPECT_NEAR(result.pools[0].mean_ready, 0.8, 0.02);
+  EXPECT_NEAR(static_cast<double>(result.pools[0].ends), 3'200, 170);
+  EXPECT_GT(result.unmarked, 0);
+}
+
+TEST(Fleet, DrawsTheSameFailuresForTheSameSeed) {
+  FleetEventConfig e;
+  e.kind = FleetEventKind::kCrash;
+  e.mean_time_between = ms(1'000);
+  EXPECT_EQ(told({pool_of(3, 3)}, {e}, {}, nullptr, 10'000),
+            told({pool_of(3, 3)}, {e}, {}, nullptr, 10'000));
+}
+
+TEST(Fleet, DoesNothingToServersThatAreNotThere) {
+  FleetResult result;
+  (void)told({pool_of(1, 2)}, {event(FleetEventKind::kCrash, 5, {1})}, {}, &result);
+  ASSERT_EQ(result.marks.size(), 1U);
+  EXPECT_EQ(result.marks[0].subject, "p-1");
+  EXPECT_EQ(result.marks[0].what, "is not there when it should crash");
+}
+
+}  // namespace
+}  // namespace routesim::sim
