@@ -20,13 +20,14 @@ struct Direction {
 };
 
 /// cli -> study -> ingest, render -> results -> sim. Inside ingest: scenario -> servers, routers,
-/// loads, traces -> tree.
+/// loads, traces -> tree, and servers -> scalers -> tree.
 std::vector<Direction> rooms_of_tools() {
   std::vector<Direction> rows = {
       {"tools/results", {"base", "models", "sim/observe", "sim/plan"}},
       {"tools/ingest/tree", {"base", "tools/results"}},
       {"tools/ingest/servers",
-       {"base", "policies/balancers", "models", "sim/plan", "tools/ingest/tree"}},
+       {"base", "policies/balancers", "models", "sim/plan", "tools/ingest/scalers",
+        "tools/ingest/tree"}},
       {"tools/ingest/routers", {"base", "policies/", "sim/plan", "tools/ingest/tree"}},
       {"tools/ingest/scalers", {"base", "sim/scaling", "tools/ingest/tree"}},
       {"tools/ingest/loads", {"base", "workloads/", "tools/ingest/tree"}},
@@ -51,18 +52,9 @@ std::vector<Direction> rooms_of_tools() {
     rows.push_back({folder, command});
     rows.back().may_include.push_back("tools/cli");
   }
-  const std::vector<std::string_view> study = {"base",
-                                               "policies/",
-                                               "models/",
-                                               "workloads/",
-                                               "sim/",
-                                               "tools/results",
-                                               "tools/ingest/",
-                                               "tools/render",
-                                               "tools/render/",
-                                               "tools/study",
-                                               "tools/study/experiment",
-                                               "tools/study/capacity"};
+  std::vector<std::string_view> study = command;
+  study.pop_back();  // Studies include the three below, and few others.
+  study.insert(study.end(), {"tools/study", "tools/study/experiment", "tools/study/capacity"});
   for (const std::string_view folder :
        {"tools/study/compare", "tools/study/explain", "tools/study/init", "tools/study/plan",
         "tools/study/score", "tools/study/sweep", "tools/study/trace", "tools/study/validate",

@@ -477,8 +477,8 @@ TEST_F(Init, ServersOfAnotherEngineAloneAreAnErrorThatBeginsThePool) {
         "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s}\n");
   EXPECT_TRUE(
       init({"other.yaml"})
-          .errors.starts_with("other.yaml: error: is nothing that a scenario can be written "
-                              "from (it holds HTTPRoute, ScaledObject)\n"));
+          .errors.starts_with("other.yaml: error: holds no servers, no router and no load\n"))
+      << "an autoscaler alone has nothing to scale";
 }
 
 TEST_F(Init, AProfileOfAnotherDeviceIsRefused) {

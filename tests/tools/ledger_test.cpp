@@ -128,8 +128,9 @@ TEST(Ledger, WhatDoesNotCountHasAReasonAndWhatIsLeftOutIsTold) {
 TEST(Ledger, TablesGiveReasonsAndNameAKeyOnce) {
   for (const KeyTable* table :
        {&policies::inert_keys(), &key_table("router values"), &key_table("server files"),
-        &key_table("kustomization"), &key_table("vllm bench serve"),
-        &key_table("inference-perf report"), &key_table("vllm bench result")}) {
+        &key_table("autoscaler manifest"), &key_table("kustomization"),
+        &key_table("vllm bench serve"), &key_table("inference-perf report"),
+        &key_table("vllm bench result")}) {
     SCOPED_TRACE(std::string(table->format));
     EXPECT_FALSE(table->source.empty());
     std::set<std::string_view> patterns;

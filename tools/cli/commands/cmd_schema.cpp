@@ -215,7 +215,8 @@ std::string key_reference() {
               "llm-d-router, apix/config and pkg/epp/config, and its predecessors from v0.2.1 on") +
       rows_of(policies::describe_document, {}) + plugins_section() +
       section(policies::inert_keys());
-  for (const char* format : {"router values", "server files", "kustomization"})
+  for (const char* format :
+       {"router values", "server files", "autoscaler manifest", "kustomization"})
     out += section(key_table(format));
   out += flags_section(
              kServeFormat,

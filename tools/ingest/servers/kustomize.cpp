@@ -315,15 +315,26 @@ class Build {
   static void rename(const std::string& prefix, const std::string& suffix,
                      std::vector<Object>& objects) {
     if (prefix.empty() && suffix.empty()) return;
+    const auto renamed = [&](const Ptr& name) {
+      return tree::text(prefix + name->text() + suffix, name->where());
+    };
+    std::vector<std::string> before;
     for (Object& object : objects) {
-      const auto renamed = [&](const Ptr& name) {
-        return tree::text(prefix + name->text() + suffix, name->where());
-      };
+      before.push_back(text_at(*object.node, {"metadata", "name"}));
       object.node = change_member(object.node, "metadata", [&](const Ptr& metadata) {
         return change_member(metadata, "name", renamed);
       });
       object.names.push_back(text_at(*object.node, {"metadata", "name"}));
     }
+    // Kustomize knows the references of built-in kinds: a ScaledObject keeps the old name.
+    for (Object& object : objects)
+      if (text_at(*object.node, {"kind"}) == "HorizontalPodAutoscaler")
+        object.node = change_member(object.node, "spec", [&](const Ptr& spec) {
+          return change_member(spec, "scaleTargetRef", [&](const Ptr& target) {
+            const bool known = std::ranges::count(before, text_at(*target, {"name"})) > 0;
+            return known ? change_member(target, "name", renamed) : target;
+          });
+        });
   }
 
   /// `key` is `labels` or `annotations`.

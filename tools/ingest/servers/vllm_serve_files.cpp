@@ -178,11 +178,16 @@ class Walk {
     note_minimums(*root);
     for (const Ptr& object : root->items()) note_minimums(*object);
     for (const Ptr& object : items_at(*root, {"items"})) note_minimums(*object);
+    objects_.add(root);
     if (const Member* artifacts = root->find("modelArtifacts"))
       note_artifacts(*artifacts->value, context);
     if (root->find("servingEngineSpec") != nullptr) context.router = stack_router(*root);
     visit(root, context);
     for (ServerStart& start : starts_) start.files = files_;
+    if (!starts_.empty()) {
+      objects_.warn_of_unused(key_path_, diagnostics_);
+      objects_.note_all_keys(key_path_, diagnostics_);
+    }
     const auto is_read = [](const ServerStart& start) { return start.unread.empty(); };
     if (std::none_of(starts_.begin(), starts_.end(), is_read)) return std::move(starts_);
     for (const ServerStart& start : starts_)
@@ -209,6 +214,7 @@ class Walk {
     std::vector<Ptr> accelerators;
     Ptr device;
     RouterChoice router;
+    ServerLife life;
   };
 
   /// The production stack's own router, which its chart starts unless told otherwise. Without a
@@ -319,10 +325,13 @@ class Walk {
     }
     const std::string set = context.name;
     note_names(map, context);
+    note_workload(node, kind, context);
     note_accelerators(map, context);
     if (text_at(map, {"scaling", "mode"}) == "External") {  // The role's own replicas are ignored.
       context.scaler = set + "-" + context.name;
       context.replicas = plain("1", map.where());
+      context.life.kind = "DisaggregatedSetRoleScaler";
+      context.life.name = context.scaler;
     }
     note_counts(map, kind, context);
     if (map.find("envs") != nullptr || map.find("env") != nullptr) read_environment(map, context);
@@ -369,17 +378,29 @@ class Walk {
     if (const ConfigNode* sizes = map.child("parallelism")) note_parallelism(*sizes, context);
   }
 
-  /// The least that an autoscaler of its own (HorizontalPodAutoscaler, ScaledObject, PodAutoscaler)
-  /// leaves of another object.
+  /// What other objects call this one, and what it says of its pods' ends.
+  static void note_workload(const Ptr& node, const std::string& kind, Context& context) {
+    const std::string name = text_at(*node, {"metadata", "name"});
+    if (!kind.empty() && !name.empty())
+      context.life = {.kind = kind,
+                      .name = name,
+                      .name_space = text_at(*node, {"metadata", "namespace"}),
+                      .workload = node};
+    if (node->find("containers") != nullptr) note_pod_life(*node, context.life);
+  }
+
+  /// The least that AIBrix' PodAutoscaler leaves of another object. HorizontalPodAutoscalers and
+  /// ScaledObjects are read whole.
   void note_minimums(const ConfigNode& object) {
+    if (text_at(object, {"kind"}) != "PodAutoscaler") return;
     const std::string target = text_at(object, {"spec", "scaleTargetRef", "name"});
     for (const std::string_view key : {"minReplicas", "minReplicaCount"})
       if (const Ptr least = scalar_at(object, {"spec", key}); least && !target.empty())
         minimums_[target] = least;
   }
 
-  Ptr replicas_of(const Context& context) const {
-    Ptr count = context.replicas;
+  Ptr replicas_of(const Context& context, const ServerLife& life) const {
+    Ptr count = bounded_replicas(context.replicas, life);
     const auto scaler = minimums_.find(context.scaler.empty() ? context.name : context.scaler);
     const Ptr least = scaler != minimums_.end() ? scaler->second : context.minimum;
     if (count_in(least) > std::max<std::int64_t>(count == nullptr ? 0 : 1, count_in(count)))
@@ -459,8 +480,10 @@ class Walk {
 
   /// A LeaderWorkerSet: its leader has the front end, if it has one of its own.
   void visit_group(const ConfigNode& group, Context context) {
-    if (const Ptr size = scalar_at(group, {"size"}))
+    if (const Ptr size = scalar_at(group, {"size"})) {
+      context.life.pods_of_server = std::max<std::int64_t>(1, count_in(size));
       context.variables["LWS_GROUP_SIZE"] = {.text = size->text(), .where = size->where()};
+    }
     context.variables["LWS_WORKER_INDEX"] = {.text = "0", .where = group.where()};
     const std::size_t before = starts_.size();
     for (const std::string_view part : {"leaderTemplate", "workerTemplate"})
@@ -490,12 +513,18 @@ class Walk {
       Context below = context;
       if (prefill != nullptr) below.role = workload == prefill ? "prefill" : "decode";
       if (workload == prefill) below.name += "-prefill";
+      // ChildName(service, "-kserve" or "-kserve-prefill") is the Deployment that it makes.
+      below.life = {
+          .kind = "Deployment",
+          .name = context.life.name + (workload == prefill ? "-kserve-prefill" : "-kserve"),
+          .name_space = context.life.name_space};
       note_counts(*workload, {}, below);
       if (const Ptr memory = scalar_at(*workload, {"kvCacheOffloading", "cpu"}))
         add_member(below.flags, "kv-offloading-size",
                    plain(memory->text().substr(0, memory->text().find("Gi")), memory->where()));
       const Ptr pod = value_at(*workload, {"template"});
       if (pod != nullptr) note_accelerators(*pod, below);
+      if (pod != nullptr) note_pod_life(*pod, below.life);
       Ptr main = ConfigNode::make_map({}, workload->where());
       const std::vector<Ptr>& list = items_at(*workload, {"template", "containers"});
       for (const Ptr& item : list)
@@ -647,6 +676,7 @@ class Walk {
     for (const Ptr& word : words) line += word->text() + ' ';
     const Ptr around = context.device;
     note_device(container, context);
+    note_container_life(container, context.life);
     const std::string name = text_at(container, {"name"});
     std::string_view engine = engine_in(line);
     if (engine.empty() && runs_beside_engines(line)) return;
@@ -719,7 +749,9 @@ class Walk {
     start.router = context.router;
     start.accelerators = context.accelerators;
     start.device = context.device;
-    start.replicas = replicas_of(context);
+    start.life = context.life;
+    objects_.give(start.life, start.labels);
+    start.replicas = replicas_of(context, start.life);
     const bool is_for_cpu = last_part(start.image.text).find("vllm-cpu") != std::string::npos;
     if (start.device == nullptr && is_for_cpu) start.device = plain("cpu", start.image.where);
     if (starts_.size() == kMostStarts)
@@ -739,6 +771,7 @@ class Walk {
     read_environment(spec, context);
     if (const Ptr tag = scalar_at(spec, {"tag"}))
       context.image = {text_at(spec, {"repository"}) + ":" + tag->text(), tag->where()};
+    note_stack_life(*root_, spec, context.life);
     ServerStart start{.where = spec.where()};
     if (const Ptr lora = scalar_at(spec, {"enableLoRA"}))
       add_member(context.flags, "enable-lora", lora);
@@ -800,6 +833,7 @@ class Walk {
   std::size_t tried_ = 0;  ///< Containers that start an engine, read or not.
   MountedFiles files_;
   std::map<std::string, Ptr> minimums_;  ///< By the name of the object that is scaled.
+  LifeObjects objects_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/config_node.h"
 #include "sim/plan/scenario.h"
+#include "tools/ingest/scalers/server_life.h"
 #include "tools/ingest/servers/kv_tier_files.h"
 #include "tools/ingest/tree/shell_words.h"
 
@@ -34,6 +35,7 @@ struct ServerStart {
   MountedFiles files = {};                   ///< ConfigMaps of its file.
   std::vector<ConfigNode::Ptr> labels = {};  ///< Labels of its pod, as `key=value`.
   ConfigNode::Ptr replicas = {};             ///< How many there are; null when nothing says so.
+  ServerLife life = {};                      ///< Autoscalers, budgets, hooks and probes.
   /// Accelerators, by their names in the catalogue, of the nodes that its pods may run on: from
   /// node selectors and affinities, labels and resource profiles.
   std::vector<ConfigNode::Ptr> accelerators = {};
@@ -87,7 +89,8 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
 /// Every start in a file of Kubernetes objects, Helm values (llm-d modelservice, vLLM production
 /// stack), KServe's and Dynamo's services, scenarios of llm-d-benchmark, KubeAI models or compose
 /// services, in the order of the file. Sidecars and init containers are skipped. Starts that are
-/// not read come back where there are no others; else each is a warning.
+/// not read come back where there are no others; else each is a warning. Autoscalers and disruption
+/// budgets of the file go to the servers that they are about; the others are warnings.
 std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                         Diagnostics& diagnostics);
 

@@ -143,10 +143,21 @@ class Filler {
     use_accelerator();
     if (!start_.labels.empty())
       set("labels", ConfigNode::make_sequence(start_.labels, start_.labels.front()->where()));
-    return result();
+    const Members life = life_keys(
+        start_.life, servers(), [this](std::string_view key) { return is_explicit(key); },
+        key_path_, diagnostics_);
+    return merge_configs(ConfigNode::make_map(life, pool_->where()), result());
   }
 
  private:
+  /// The pool's servers, of which a budget takes percentages.
+  std::int64_t servers() const {
+    const ConfigNode* own = pool_->child("replicas");
+    if (own == nullptr) own = start_.replicas.get();
+    const std::optional<double> count = own == nullptr ? 1 : number_from(own->text());
+    return count && *count >= 0 && *count < 1e6 ? static_cast<std::int64_t>(*count) : 1;
+  }
+
   bool is_sglang() const { return start_.engine == sim::EngineKind::kSglang; }
 
   const ServeFlag* find(const std::string& name) const {
@@ -174,6 +185,7 @@ class Filler {
     Members& members = dot == key.npos                     ? top_
                        : key.starts_with("engine.sglang.") ? sglang_
                        : key.starts_with("engine.")        ? engine_
+                       : key.starts_with("termination.")   ? termination_
                                                            : api_server_;
     members.push_back({name, value->where(), value});
   }
@@ -549,6 +561,7 @@ class Filler {
     };
     add("engine", engine);
     add("api_server", api_server_);
+    add("termination", termination_);
     return merge_configs(ConfigNode::make_map(std::move(members), pool_->where()), pool_);
   }
 
@@ -561,6 +574,7 @@ class Filler {
   Members engine_;
   Members sglang_;
   Members api_server_;
+  Members termination_;
 };
 
 }  // namespace

@@ -147,7 +147,7 @@ class Finder {
     Diagnostics found;
     std::vector<ServerStart> starts;
     if (root->is_map() || root->is_sequence()) starts = starts_in_tree(root, path_, found);
-    note_keys(*root, path_, key_table("server files"), nullptr, found);
+    note_keys(*without_life_objects(root), path_, key_table("server files"), nullptr, found);
     append(diagnostics_, found);
     if (starts.empty() && !found.has_errors())
       return fail(root->where(), "holds no container that starts vLLM" + kinds_held(*root),
@@ -208,8 +208,20 @@ struct FoundRouter {
   RouterChoice choice;
 };
 
+/// The bounds that the workload of a pool sets for its roll-outs.
+struct FoundRollOut {
+  std::string pool;  ///< Its name.
+  Members bounds;
+};
+
+/// What the files of all servers say of other parts of the scenario.
+struct FoundBeside {
+  std::vector<FoundRouter> routers;
+  std::vector<FoundRollOut> roll_outs;
+};
+
 Ptr pool_without(const Ptr& pool, const std::string& path, StartsOfFiles& files,
-                 std::vector<FoundRouter>& routers, Diagnostics& diagnostics) {
+                 FoundBeside& beside, Diagnostics& diagnostics) {
   if (!pool->is_map()) return pool;
   Ptr spelled =
       without_lmcache_config(with_own_spelling(pool, path, diagnostics), path, diagnostics);
@@ -228,8 +240,11 @@ Ptr pool_without(const Ptr& pool, const std::string& path, StartsOfFiles& files,
   const std::optional<ServerStart> start =
       Finder(*own, serve_path, files, found).find(serve->value);
   Ptr filled = own;
-  if (start && !start->router.product.empty()) routers.push_back({path, start->router});
+  if (start && !start->router.product.empty()) beside.routers.push_back({path, start->router});
   if (start) filled = fill_pool(own, *start, serve->value->where(), serve_path, found);
+  if (start)
+    beside.roll_outs.push_back(
+        {text_at(*own, {"name"}), roll_out_bounds(start->life, serve_path, found)});
   // The errors of the start have been reported; a missing model would only follow from them.
   if (found.has_errors()) filled = merge_configs(placeholder(serve->value->where()), filled);
   append(diagnostics, found);
@@ -277,21 +292,38 @@ Ptr with_router(const Ptr& scenario, const std::vector<FoundRouter>& routers,
   return merge_configs(tree::map({{"routing", routing}}, first.where), scenario);
 }
 
+/// The scenario whose roll-outs have the bounds of their workloads, where they state none.
+Ptr with_roll_outs(const Ptr& scenario, const std::vector<FoundRollOut>& found) {
+  if (found.empty() || !scenario->is_map()) return scenario;
+  return change_member(scenario, "events", [&](const Ptr& events) {
+    if (!events->is_sequence()) return events;
+    return with_children(events, [&](const Ptr& event) {
+      if (!event->is_map() || text_at(*event, {"kind"}) != "roll-out") return event;
+      const std::string pool = text_at(*event, {"pool"});
+      const auto of = std::ranges::find_if(found, [&](const FoundRollOut& one) {
+        return pool.empty() ? found.size() == 1 : one.pool == pool;
+      });
+      if (of == found.end()) return event;
+      return merge_configs(ConfigNode::make_map(of->bounds, event->where()), event);
+    });
+  });
+}
+
 }  // namespace
 
 Ptr without_vllm_serve(const Ptr& scenario, Diagnostics& diagnostics) {
-  std::vector<FoundRouter> routers;
+  FoundBeside beside;
   StartsOfFiles files;
   const Ptr filled = change_member(scenario, "cluster", [&](const Ptr& cluster) {
     return change_member(cluster, "pools", [&](const Ptr& pools) {
       if (!pools->is_sequence()) return pools;
       std::size_t i = 0;
       return with_children(pools, [&](const Ptr& pool) {
-        return pool_without(pool, element_path("cluster.pools", i++), files, routers, diagnostics);
+        return pool_without(pool, element_path("cluster.pools", i++), files, beside, diagnostics);
       });
     });
   });
-  return with_router(filled, routers, diagnostics);
+  return with_roll_outs(with_router(filled, beside.routers, diagnostics), beside.roll_outs);
 }
 
 std::string_view vllm_spelling(std::string_view key) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -74,6 +75,7 @@ class Draft {
     write_head();
     write_load();
     write_pools();
+    note_life();
     write_routers();
     line(0, "");
     line(
@@ -148,8 +150,8 @@ class Draft {
     for (const UserFile* file : servers_)
       for (const ServerStart& start : file->servers) {
         has_prefill_ = has_prefill_ || start.role == "prefill";
-        double count = 1;
-        if (start.replicas != nullptr) count = number_from(start.replicas->text()).value_or(1);
+        const Ptr replicas = bounded_replicas(start.replicas, life_in_all(*file, start));
+        const double count = replicas == nullptr ? 1 : number_from(replicas->text()).value_or(1);
         server_count_ += std::max(1.0, count);
       }
     sort_routers();
@@ -306,14 +308,87 @@ class Draft {
     }
   }
 
+  /// Names the files that say how the servers live.
+  void note_life() {
+    for (const UserFile& file : files_) {
+      if (!file.has_life || !file.servers.empty()) continue;
+      if (given_.contains(&file))
+        note("life", file, "autoscalers and disruption budgets");
+      else
+        out_.unused.push_back(path_of(file) +
+                              ": its autoscalers and budgets are about none of the servers");
+    }
+  }
+
   void write_pool(const UserFile& file, const ServerStart& start, std::vector<std::string>& taken) {
     const std::string engine(enum_name(start.engine));
     line(2, "- name: " + yaml(unique(start.name.empty() ? engine : start.name, taken)));
     // A role without its counterpart is a label, not a disaggregated fleet.
     if (has_prefill_ && !start.role.empty()) line(4, "role: " + start.role);
     line(4, "vllm_serve: " + yaml(path_of(file)));
-    if (start.replicas == nullptr) assume(4, "replicas: 1", "no file says how many");
+    if (const std::string keys = life_of(start); !keys.empty())
+      line(4, "# It says " + keys + ", too.");
+    write_life(file, start);
     if (start.accelerators.empty()) assume_accelerator(start);
+  }
+
+  /// Keys of the servers' life that their own file says; its faults are told when it is read.
+  static std::string life_of(const ServerStart& start) {
+    Diagnostics ignored;
+    std::string keys;
+    for (const ConfigNode::Member& key : life_keys(
+             start.life, 1, [](auto) { return false; }, {}, ignored))
+      keys += (keys.empty() ? "" : ", ") + key.key;
+    return keys;
+  }
+
+  /// What their own file and the others say of the life of servers.
+  ServerLife life_in_all(const UserFile& file, const ServerStart& start) {
+    ServerLife life = start.life;
+    for (const UserFile& other : files_) {
+      if (!other.has_life || &other == &file) continue;
+      LifeObjects objects;
+      objects.add(other.root);
+      objects.give(life, start.labels);
+      if (objects.was_given()) given_.insert(&other);
+    }
+    return life;
+  }
+
+  /// The number of servers, and what other files say of their life: `vllm_serve` reads one only.
+  void write_life(const UserFile& file, const ServerStart& start) {
+    const ServerLife life = life_in_all(file, start);
+    const Ptr replicas = bounded_replicas(start.replicas, life);
+    if (replicas == nullptr)
+      assume(4, "replicas: 1", "no file says how many");
+    else if (replicas != start.replicas)
+      line(4, "replicas: " + replicas->text() + "   # within " + place_of(*replicas));
+    const double count = replicas == nullptr ? 1 : number_from(replicas->text()).value_or(1);
+    const bool scaled = life.scalers.size() > start.life.scalers.size() ||
+                        (!life.scalers.empty() && life.rules.size() > start.life.rules.size());
+    const bool budgeted = life.budgets.size() > start.life.budgets.size();
+    const auto says = [&](std::string_view key) {
+      return !(key == "autoscaler" && scaled) && !(key == "most_evicted" && budgeted);
+    };
+    for (const ConfigNode::Member& key :
+         life_keys(life, static_cast<std::int64_t>(count), says, {}, diagnostics_)) {
+      line(4, "# " + place_of(*key.value));
+      if (key.value->is_scalar()) {
+        line(4, key.key + ": " + key.value->text());
+        continue;
+      }
+      line(4, key.key + ":");
+      std::string rest = to_yaml(*key.value);
+      for (std::size_t end = 0; (end = rest.find('\n')) != std::string::npos;
+           rest.erase(0, end + 1))
+        line(6, rest.substr(0, end));
+    }
+  }
+
+  /// `scaler.yaml:3:1`, as the scenario names the file.
+  std::string place_of(const ConfigNode& node) const {
+    const SourceLocation& at = node.where();
+    return fmt::format("{}:{}:{}", printable(path_of({.path = at.file}), 200), at.line, at.column);
   }
 
   /// The label of the pods that names the vendor or the kind of their accelerators, such as
@@ -486,7 +561,8 @@ class Draft {
   Diagnostics& diagnostics_;
   std::vector<UserFile> files_;
   std::vector<const UserFile*> servers_, routers_, loads_;
-  const UserFile* own_ = nullptr;  ///< The servers' values that bring their router.
+  const UserFile* own_ = nullptr;    ///< The servers' values that bring their router.
+  std::set<const UserFile*> given_;  ///< Their autoscalers and budgets are in the scenario.
   bool has_prefill_ = false;
   double server_count_ = 0;
   InitScenario out_;

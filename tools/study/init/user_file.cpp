@@ -183,6 +183,7 @@ class Reader {
       if (!is_kustomization(path)) read_file(path, false);
       if (files_.size() == before) continue;
       files_.back().servers.clear();
+      files_.back().has_life = false;
       if (files_.back().is_used()) continue;
       // Resources and patches have played their part.
       if (std::ranges::count(built.files, path) > 0 ||
@@ -230,6 +231,9 @@ class Reader {
     file.load = load_in(file.root);
     if (file.load != LoadKind::kNone) return;
     find_picker(file);
+    LifeObjects life;
+    life.add(file.root);
+    file.has_life = !life.empty();
     Diagnostics of_servers;  // `vllm_serve` says it again when there are servers.
     if (file.root->is_map() || file.root->is_sequence())
       file.servers = starts_in_tree(file.root, {}, of_servers);

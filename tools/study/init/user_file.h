@@ -21,11 +21,13 @@ struct UserFile {
   bool is_chart_default = false;          ///< It leaves the EndpointPickerConfig to its chart.
   std::string balancer = {};              ///< `routing.config` makes it of the file; may be empty.
   LoadKind load = LoadKind::kNone;
+  bool has_life = false;  ///< Autoscalers or budgets, which `vllm_serve` does not read from here.
   std::vector<std::string> parts = {};  ///< Files that a kustomize folder is built from.
   std::string why_unused = "neither servers, a router nor a load";
 
   bool is_used() const {
-    return !servers.empty() || has_picker || !balancer.empty() || load != LoadKind::kNone;
+    return !servers.empty() || has_picker || !balancer.empty() || load != LoadKind::kNone ||
+           has_life;
   }
 };
 

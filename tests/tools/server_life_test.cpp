@@ -1,0 +1,393 @@
+// What manifests say about the life of servers: autoscalers, disruption budgets, hooks, probes and
+// roll-outs, as a pool gets them through `vllm_serve` and `init`.
+#include "tools/ingest/scalers/server_life.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/scaling/autoscaler_config.h"
+#include "tests/base/messages.h"
+#include "tests/tools/command_fixture.h"
+#include "tools/cli/cli.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
+#include "tools/ingest/tree/ledger.h"
+
+namespace routesim::tools {
+namespace {
+
+/// Lines 1 to 13 of a file; `pod` are keys of the pod, `container` of its container.
+std::string deployment(const std::string& spec, const std::string& pod = {},
+                       const std::string& container = {}) {
+  return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  " + spec +
+         "\n  template:\n    metadata: {labels: {app: web, tier: a}}\n    spec:\n      " +
+         (pod.empty() ? "restartPolicy: Always" : pod) +
+         "\n      containers:\n      - name: vllm\n        args: [vllm, serve, Qwen/Qwen3-8B" +
+         "]\n        " + (container.empty() ? "tty: false" : container) + "\n";
+}
+
+/// A ScaledObject of 11 lines after `---`.
+std::string scaled(const std::string& bounds, const std::string& target = "{name: web}") {
+  return "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: so}\nspec:\n"
+         "  scaleTargetRef: " +
+         target + "\n  " + bounds +
+         "\n  triggers:\n  - type: prometheus\n    metadata: {serverAddress: x, threshold: '5', "
+         "query: \"sum(vllm:num_requests_waiting)\"}\n";
+}
+
+std::string hpa(const std::string& bounds, const std::string& metrics,
+                const std::string& target = "{kind: Deployment, name: web}") {
+  return "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\n"
+         "spec:\n  scaleTargetRef: " +
+         target + "\n  " + bounds + "\n  metrics: [" + metrics + "]\n";
+}
+
+constexpr const char* kWaiting =
+    "{type: Pods, pods: {metric: {name: vllm_num_requests_waiting}, target: {type: AverageValue, "
+    "averageValue: 5}}}";
+constexpr const char* kCpu =
+    "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}";
+
+std::string budget(const std::string& bound, const std::string& selector) {
+  return "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec:\n  " +
+         bound + "\n  selector: " + selector + "\n";
+}
+constexpr const char* kOfWeb = "{matchLabels: {app: web}}";
+
+class ServerLifeTest : public testing::FolderTest {
+ protected:
+  LoadedScenario load(const std::string& file, const std::string& pool = {},
+                      const std::string& more = {}) {
+    write("servers.yaml", file);
+    const std::string scenario = write(
+        "s.yaml",
+        "name: s\nworkload: {groups: {requests: 1, rate: 1}}\ncluster: {pools: [{name: m, "
+        "accelerator: H100-SXM" +
+            std::string(pool.starts_with(", vllm_serve") ? "" : ", vllm_serve: servers.yaml") +
+            pool + "}]}\n" + more);
+    found = {};
+    return load_scenario({.path = scenario, .sets = {}, .variants = {}, .seed = {}}, found);
+  }
+
+  sim::PoolConfig pool(const std::string& file, const std::string& keys = {}) {
+    const LoadedScenario loaded = load(file, keys);
+    EXPECT_FALSE(found.has_errors()) << said();
+    return loaded.variants.empty() ? sim::PoolConfig{}
+                                   : loaded.variants.front().scenario.cluster.pools.front();
+  }
+
+  /// What was said, without the folder's name.
+  std::string said() const {
+    std::string text = messages_of(found);
+    const std::string folder = folder_.string() + "/";
+    for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;)
+      text.erase(at, folder.size());
+    return text;
+  }
+
+  /// What is said about a file that is refused.
+  std::string refused(const std::string& file, const std::string& keys = {}) {
+    (void)load(file, keys);
+    EXPECT_TRUE(found.has_errors());
+    return said();
+  }
+
+  Diagnostics found;
+};
+
+TEST_F(ServerLifeTest, AScaledObjectIsThePoolsAutoscaler) {
+  const sim::PoolConfig p =
+      pool(deployment("replicas: 9") + scaled("minReplicaCount: 2\n  maxReplicaCount: 6"));
+  ASSERT_TRUE(p.autoscaler);
+  EXPECT_EQ(p.autoscaler->kind, sim::AutoscalerKind::kKeda);
+  EXPECT_EQ(p.autoscaler->min_replica_count, 2);
+  EXPECT_EQ(p.autoscaler->max_replica_count, 6);
+  EXPECT_EQ(p.autoscaler->triggers.at(0).query, "sum(vllm:num_requests_waiting)");
+  EXPECT_EQ(p.autoscaler->triggers.at(0).threshold, 5);
+  EXPECT_EQ(p.replicas, 6) << "more than the maximum";
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(pool(deployment("replicas: 1") + scaled("minReplicaCount: 2")).replicas, 2);
+  EXPECT_EQ(pool(deployment("replicas: 3") + scaled("minReplicaCount: 2")).replicas, 3);
+  EXPECT_EQ(pool(deployment("replicas: 300") + scaled("minReplicaCount: 2")).replicas, 100)
+      << "KEDA's default";
+  EXPECT_EQ(pool(deployment("paused: false") + scaled("maxReplicaCount: 4")).replicas, 1);
+  EXPECT_EQ(pool(deployment("replicas: 0") + scaled("maxReplicaCount: 4")).replicas, 0);
+  EXPECT_EQ(pool(deployment("replicas: 0") + scaled("minReplicaCount: 2")).replicas, 2);
+}
+
+TEST_F(ServerLifeTest, AHorizontalPodAutoscalerBoundsTheReplicas) {
+  const auto with = [&](const std::string& replicas, const std::string& bounds) {
+    return pool(deployment("replicas: " + replicas) + hpa(bounds, kWaiting));
+  };
+  const sim::PoolConfig p = with("2", "minReplicas: 3\n  maxReplicas: 5");
+  ASSERT_TRUE(p.autoscaler);
+  EXPECT_EQ(p.autoscaler->kind, sim::AutoscalerKind::kHpa);
+  EXPECT_EQ(p.autoscaler->metrics.at(0).query, "vllm:num_requests_waiting");
+  EXPECT_EQ(p.replicas, 3);
+  EXPECT_EQ(with("8", "maxReplicas: 5").replicas, 5);
+  EXPECT_EQ(with("4", "maxReplicas: 5").replicas, 4);
+  EXPECT_EQ(with("0", "minReplicas: 3\n  maxReplicas: 5").replicas, 0)
+      << "a HorizontalPodAutoscaler leaves workloads at 0 alone";
+}
+
+TEST_F(ServerLifeTest, ThePoolsOwnWordsComeFirst) {
+  const std::string file = deployment("replicas: 9", "terminationGracePeriodSeconds: 90") +
+                           scaled("maxReplicaCount: 6") + budget("maxUnavailable: 3", kOfWeb);
+  const sim::PoolConfig p =
+      pool(file,
+           ", replicas: 7, autoscaler: null, most_evicted: 2, termination: {grace: 40, "
+           "pre_stop: 5}");
+  EXPECT_FALSE(p.autoscaler);
+  EXPECT_EQ(p.replicas, 7);
+  EXPECT_EQ(p.most_evicted, 2);
+  EXPECT_EQ(p.termination.grace, Duration::seconds(40));
+  EXPECT_EQ(p.termination.pre_stop, Duration::seconds(5));
+  // What it leaves open comes from the file.
+  EXPECT_EQ(pool(file, ", termination: {pre_stop: 5}").termination.grace, Duration::seconds(90));
+}
+
+TEST_F(ServerLifeTest, AScalerOfNoneOfTheServersIsNamed) {
+  EXPECT_FALSE(pool(deployment("replicas: 2") +
+                    hpa("maxReplicas: 5", kCpu, "{kind: StatefulSet, name: web}"))
+                   .autoscaler);
+  EXPECT_EQ(said(),
+            "servers.yaml:19:45: warning: cluster.pools[0].vllm_serve: is not used: no StatefulSet "
+            "called web starts any of the servers in this file (HorizontalPodAutoscaler)\n");
+  (void)pool(deployment("replicas: 2") + scaled("maxReplicaCount: 5", "{name: gateway}"));
+  EXPECT_EQ(said(),
+            "servers.yaml:19:26: warning: cluster.pools[0].vllm_serve: is not used: no Deployment "
+            "called gateway starts any of the servers in this file (ScaledObject)\n");
+  EXPECT_EQ(pool(deployment("replicas: 2") + budget("maxUnavailable: 2", "{matchLabels: {a: b}}"))
+                .most_evicted,
+            1);
+  EXPECT_EQ(said(),
+            "servers.yaml:20:13: warning: cluster.pools[0].vllm_serve: is not used: it selects the "
+            "pods of none of the servers in this file (PodDisruptionBudget)\n");
+}
+
+TEST_F(ServerLifeTest, ScalersThatCannotWorkAreErrorsAtTheirPlace) {
+  EXPECT_EQ(refused(deployment("replicas: 2") + scaled("maxReplicaCount: 5") +
+                    hpa("maxReplicas: 5", kWaiting)),
+            "servers.yaml:25:1: error: cluster.pools[0].vllm_serve: HorizontalPodAutoscaler h "
+            "scales web, which ScaledObject so scales too: they would undo each other's work\n"
+            "  hint: keep one of the two\n");
+  EXPECT_EQ(refused(deployment("replicas: 2") + hpa("minReplicas: 6\n  maxReplicas: 5", kWaiting)),
+            "servers.yaml:21:16: error: cluster.pools[0].vllm_serve.max_replicas: max_replicas is "
+            "below min_replicas\n"
+            "  hint: `autoscaler: null` in the pool simulates servers whose number stays\n");
+  const std::string cpu = refused(deployment("replicas: 2") + hpa("maxReplicas: 5", kCpu));
+  EXPECT_NE(cpu.find("servers.yaml:21:13: warning: cluster.pools[0].vllm_serve: is not modelled: "
+                     "CPU and memory of model servers are not simulated"),
+            std::string::npos)
+      << cpu;
+  EXPECT_NE(cpu.find("error: cluster.pools[0].vllm_serve.metrics: without metrics Kubernetes "
+                     "scales by CPU, which is not simulated\n"),
+            std::string::npos)
+      << cpu;
+  // Without it, the same file is a fleet whose number of servers stays.
+  EXPECT_EQ(
+      pool(deployment("replicas: 2") + hpa("maxReplicas: 5", kCpu), ", autoscaler: null").replicas,
+      2);
+}
+
+TEST_F(ServerLifeTest, ABudgetSaysHowManyMayBeEvicted) {
+  const auto with = [&](const std::string& bound, const std::string& selector = kOfWeb) {
+    return pool(deployment("replicas: 7") + budget(bound, selector)).most_evicted;
+  };
+  EXPECT_EQ(with("maxUnavailable: 2"), 2);
+  EXPECT_EQ(with("maxUnavailable: 30%"), 3) << "2.1, rounded up";
+  EXPECT_EQ(with("minAvailable: 5"), 2);
+  EXPECT_EQ(with("minAvailable: 30%"), 4) << "7 less 2.1, rounded up";
+  EXPECT_EQ(with("minAvailable: 9"), 0);
+  EXPECT_EQ(with("maxUnavailable: 3", "{}"), 3) << "an empty selector selects all";
+  EXPECT_EQ(with("maxUnavailable: 3",
+                 "{matchExpressions: [{key: app, operator: In, values: [x, "
+                 "web]}, {key: z, operator: DoesNotExist}]}"),
+            3);
+  EXPECT_EQ(with("maxUnavailable: 3",
+                 "{matchExpressions: [{key: app, operator: NotIn, values: "
+                 "[web]}]}"),
+            1);
+  EXPECT_EQ(with("maxUnavailable: 3", "{matchLabels: {app: web, tier: b}}"), 1);
+  EXPECT_EQ(pool(deployment("replicas: 7") + budget("maxUnavailable: 50%", kOfWeb), ", replicas: 4")
+                .most_evicted,
+            2);
+}
+
+TEST_F(ServerLifeTest, BudgetsThatKubernetesRefusesAreErrors) {
+  const std::string web = deployment("replicas: 2");
+  EXPECT_EQ(refused(web + budget("maxUnavailable: 101%", kOfWeb)),
+            "servers.yaml:19:19: error: cluster.pools[0].vllm_serve: maxUnavailable must be at "
+            "most 100% (got 101%)\n");
+  EXPECT_NE(
+      refused(web + budget("minAvailable: -1", kOfWeb))
+          .find("servers.yaml:19:17: error: cluster.pools[0].vllm_serve: minAvailable must be "
+                "a number or a percentage (got -1)\n"),
+      std::string::npos);
+  EXPECT_NE(refused(web + budget("minAvailable: 1\n  maxUnavailable: 1", kOfWeb))
+                .find("servers.yaml:19:17: error: cluster.pools[0].vllm_serve: minAvailable stands "
+                      "beside maxUnavailable\n"),
+            std::string::npos);
+  EXPECT_NE(refused(web + budget("minAvailable: 1", kOfWeb) + budget("minAvailable: 1", "{}"))
+                .find("Kubernetes evicts no pod that has two"),
+            std::string::npos);
+}
+
+TEST_F(ServerLifeTest, HooksProbesAndGraceAreThePoolsTermination) {
+  const auto hook = [&](const std::string& text) {
+    return pool(deployment("replicas: 1", "terminationGracePeriodSeconds: 120",
+                           "lifecycle: {preStop: " + text + "}"))
+        .termination;
+  };
+  EXPECT_EQ(hook("{sleep: {seconds: 15}}").pre_stop, Duration::seconds(15));
+  EXPECT_EQ(hook("{sleep: {seconds: 15}}").grace, Duration::seconds(120));
+  EXPECT_EQ(hook("{exec: {command: [/bin/sleep, '20']}}").pre_stop, Duration::seconds(20));
+  EXPECT_EQ(hook("{exec: {command: [/bin/sh, -c, 'sleep 1.5m']}}").pre_stop, Duration::seconds(90));
+  EXPECT_EQ(hook("{exec: {command: [bash, -lc, 'exec sleep 30s;']}}").pre_stop,
+            Duration::seconds(30));
+  EXPECT_EQ(said(), "");
+  for (const char* other : {"{httpGet: {path: /drain, port: 8000}}",
+                            "{exec: {command: [sh, -c, 'sleep 5; curl localhost/drain']}}",
+                            "{exec: {command: [sleep, forever]}}"}) {
+    EXPECT_EQ(hook(other).pre_stop, Duration::zero()) << other;
+    EXPECT_NE(said().find("servers.yaml:13:30: warning: cluster.pools[0].vllm_serve: the preStop "
+                          "hook is not understood"),
+              std::string::npos)
+        << said();
+  }
+  EXPECT_NE(refused(deployment("replicas: 1", "terminationGracePeriodSeconds: 2m"))
+                .find("servers.yaml:9:38: error: cluster.pools[0].vllm_serve: "
+                      "terminationGracePeriodSeconds must be a whole number of seconds"),
+            std::string::npos);
+  const auto probed = [&](const std::string& probes) {
+    return pool(deployment("replicas: 1", {}, probes)).start_up.probe_period;
+  };
+  EXPECT_EQ(probed("readinessProbe: {periodSeconds: 2, httpGet: {path: /health}}"),
+            Duration::seconds(2));
+  EXPECT_EQ(probed("readinessProbe: {httpGet: {path: /health}}"), Duration::seconds(10))
+      << "Kubernetes' default";
+  EXPECT_EQ(probed("startupProbe: {periodSeconds: 7}"), Duration::seconds(7));
+  EXPECT_EQ(probed("tty: false"), Duration::seconds(5));
+}
+
+TEST_F(ServerLifeTest, ShutdownTimeoutIsOfTheCommand) {
+  EXPECT_EQ(pool("kind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: "
+                 "[{name: c, args: [vllm, serve, Qwen/Qwen3-8B, --shutdown-timeout, '60']}]}}}\n")
+                .termination.shutdown_timeout,
+            Duration::seconds(60));
+}
+
+TEST_F(ServerLifeTest, RollOutsHaveTheBoundsOfTheDeployment) {
+  const auto bounds = [&](const std::string& strategy, const std::string& event = {}) {
+    const LoadedScenario loaded = load(deployment("replicas: 4\n  " + strategy), {},
+                                       "events: [{kind: roll-out, at: 1s" + event + "}]\n");
+    EXPECT_FALSE(found.has_errors()) << said();
+    if (loaded.variants.empty()) return std::string();
+    const sim::FleetEventConfig& e = loaded.variants.front().scenario.events.at(0);
+    return e.max_surge + " " + e.max_unavailable;
+  };
+  EXPECT_EQ(bounds("strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: "
+                   "0}}"),
+            "1 0");
+  EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 150%}}"), "150% 25%");
+  EXPECT_EQ(bounds("strategy: {type: Recreate}"), "0 100%");
+  EXPECT_EQ(bounds("strategy: {type: RollingUpdate}"), " ");
+  EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 1}}", ", max_surge: 3"), "3 25%");
+  EXPECT_NE(refused(deployment("strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"))
+                .find("servers.yaml:5:29: error: cluster.pools[0].vllm_serve: maxSurge and "
+                      "maxUnavailable are both 0"),
+            std::string::npos);
+}
+
+TEST_F(ServerLifeTest, TheProductionStacksChartHasKedaAndABudget) {
+  const sim::PoolConfig p = pool(
+      "servingEngineSpec:\n  modelSpec:\n  - name: m\n    modelURL: Qwen/Qwen3-8B\n"
+      "    replicaCount: 1\n    keda: {enabled: true, minReplicaCount: 2, maxReplicaCount: 4,\n"
+      "           triggers: [{type: prometheus, metadata: {query: "
+      "'sum(vllm:num_requests_waiting)', threshold: '3'}}]}\n"
+      "    pdb: {enabled: true, maxUnavailable: 50%}\n");
+  ASSERT_TRUE(p.autoscaler);
+  EXPECT_EQ(p.autoscaler->triggers.at(0).threshold, 3);
+  EXPECT_EQ(p.replicas, 2);
+  EXPECT_EQ(p.most_evicted, 1);
+  const sim::PoolConfig off = pool(
+      "servingEngineSpec: {modelSpec: [{name: m, modelURL: Qwen/Qwen3-8B, keda: {enabled: "
+      "false, maxReplicaCount: 4}, pdb: {enabled: false, maxUnavailable: 9}}]}\n");
+  EXPECT_FALSE(off.autoscaler);
+  EXPECT_EQ(off.most_evicted, 1);
+}
+
+// api/internal/konfig/builtinpluginconsts/namereference.go of kustomize: references of built-in
+// kinds follow a new name, that of a ScaledObject stays.
+TEST_F(ServerLifeTest, NamesOfAKustomizeFolderReachItsScalers) {
+  const auto with = [&](const std::string& scaler) {
+    write("k/all.yaml", deployment("replicas: 2") + scaler);
+    write("k/kustomization.yaml", "resources: [all.yaml]\nnamePrefix: a-\n");
+    return pool("unused: 1\n", ", vllm_serve: k").autoscaler.has_value();
+  };
+  EXPECT_TRUE(with(hpa("maxReplicas: 5", kWaiting)));
+  EXPECT_FALSE(with(scaled("maxReplicaCount: 5")));
+  EXPECT_TRUE(with(scaled("maxReplicaCount: 5", "{name: a-web}")));
+}
+
+TEST_F(ServerLifeTest, EveryKeyHasItsFate) {
+  (void)pool(deployment("replicas: 2") + scaled("maxReplicaCount: 5") +
+             budget("maxUnavailable: 1", kOfWeb));
+  const std::vector<KeyUse> keys = ledger(found);
+  const auto fate = [&](int line, int column) {
+    for (const KeyUse& use : keys)
+      if (use.where.file.ends_with("servers.yaml") && use.where.line == line &&
+          use.where.column == column)
+        return std::string(fate_name(use.fate));
+    return std::string("none");
+  };
+  EXPECT_EQ(fate(19, 20), "used") << "scaleTargetRef.name";
+  EXPECT_EQ(fate(20, 3), "used") << "maxReplicaCount";
+  EXPECT_EQ(fate(23, 16), "no effect") << "serverAddress";
+  EXPECT_EQ(fate(23, 34), "used") << "threshold";
+  EXPECT_EQ(fate(29, 3), "used") << "maxUnavailable";
+}
+
+// A folder as a user has it, each object in a file of its own.
+TEST_F(ServerLifeTest, InitWritesWhatOtherFilesSayAndTheScenarioRuns) {
+  write("k8s/deployment.yaml", deployment("replicas: 1", "terminationGracePeriodSeconds: 90",
+                                          "lifecycle: {preStop: {sleep: {seconds: 10}}}"));
+  write("k8s/pdb.yaml", budget("minAvailable: 50%", kOfWeb).substr(4));
+  write("k8s/scaledobject.yaml", scaled("minReplicaCount: 3\n  maxReplicaCount: 6").substr(4));
+  const auto run = [](const std::vector<std::string>& arguments, std::string& out) {
+    testing::TestConsole console;
+    const ExitCode code = run_command_line(arguments, console);
+    out = console.output() + console.errors;
+    return code;
+  };
+  std::string out;
+  ASSERT_EQ(run({"init", "-o", path("scenario.yaml"), path("k8s")}, out), ExitCode::kSuccess)
+      << out;
+  std::ifstream in(path("scenario.yaml"));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_NE(text.find("    vllm_serve: k8s/deployment.yaml\n"
+                      "    # It says termination, too.\n"
+                      "    replicas: 3   # within k8s/scaledobject.yaml:6:20\n"
+                      "    # k8s/scaledobject.yaml:5:3\n"
+                      "    autoscaler:\n"
+                      "      kind: keda\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("    # k8s/pdb.yaml:5:17\n    most_evicted: 1\n"), std::string::npos) << text;
+  found = {};
+  const LoadedScenario loaded =
+      load_scenario({.path = path("scenario.yaml"), .sets = {}, .variants = {}, .seed = {}}, found);
+  ASSERT_FALSE(found.has_errors()) << said();
+  const sim::PoolConfig& p = loaded.variants.front().scenario.cluster.pools.front();
+  ASSERT_TRUE(p.autoscaler);
+  EXPECT_EQ(p.autoscaler->max_replica_count, 6);
+  EXPECT_EQ(p.autoscaler->triggers.at(0).query, "sum(vllm:num_requests_waiting)");
+  EXPECT_EQ(p.replicas, 3);
+  EXPECT_EQ(p.most_evicted, 1);
+  EXPECT_EQ(p.termination.grace, Duration::seconds(90));
+  EXPECT_EQ(p.termination.pre_stop, Duration::seconds(10));
+  EXPECT_EQ(run({"run", path("scenario.yaml"), "--quiet", "--no-capacity"}, out),
+            ExitCode::kSuccess)
+      << out;
+}
+
+}  // namespace
+}  // namespace routesim::tools
