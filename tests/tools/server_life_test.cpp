@@ -297,6 +297,44 @@ TEST_F(ServerLifeTest, RollOutsHaveTheBoundsOfTheDeployment) {
             std::string::npos);
 }
 
+// A service of KServe makes a Deployment for each role, and each may have a scaler of its own.
+TEST_F(ServerLifeTest, EachRoleOfAServiceHasItsScaler) {
+  const std::string service =
+      "apiVersion: serving.kserve.io/v1alpha1\nkind: LLMInferenceService\nmetadata: {name: s}\n"
+      "spec:\n  model: {uri: 'hf://Qwen/Qwen3-8B'}\n  replicas: 2\n"
+      "  template: {terminationGracePeriodSeconds: 45, containers: [{name: main}]}\n"
+      "  prefill: {replicas: 9, template: {containers: [{name: main}]}}\n";
+  const std::string file =
+      service + scaled("maxReplicaCount: 6", "{name: s-kserve}") +
+      hpa("maxReplicas: 4", kWaiting, "{kind: Deployment, name: s-kserve-prefill}");
+  const sim::PoolConfig decode = pool(file, ", role: decode");
+  ASSERT_TRUE(decode.autoscaler);
+  EXPECT_EQ(decode.autoscaler->max_replica_count, 6);
+  EXPECT_EQ(decode.replicas, 2);
+  EXPECT_EQ(decode.termination.grace, Duration::seconds(45));
+  const sim::PoolConfig prefill = pool(file, ", role: prefill");
+  ASSERT_TRUE(prefill.autoscaler);
+  EXPECT_EQ(prefill.autoscaler->max_replicas, 4);
+  EXPECT_EQ(prefill.replicas, 4);
+  EXPECT_EQ(prefill.termination.grace, Duration::seconds(30));
+}
+
+TEST_F(ServerLifeTest, ABudgetOfPodsIsNoneOfServersOfSeveral) {
+  const std::string group =
+      "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: web}\n"
+      "spec:\n  replicas: 2\n  leaderWorkerTemplate:\n    size: 4\n    workerTemplate:\n"
+      "      metadata: {labels: {app: web}}\n"
+      "      spec: {containers: [{name: v, args: [vllm, serve, Qwen/Qwen3-8B]}]}\n";
+  const sim::PoolConfig p =
+      pool(group + budget("maxUnavailable: 3", kOfWeb) +
+           scaled("maxReplicaCount: 6", "{kind: LeaderWorkerSet, name: web}"));
+  EXPECT_EQ(p.most_evicted, 1);
+  EXPECT_TRUE(p.autoscaler);
+  EXPECT_EQ(said(),
+            "servers.yaml:12:1: warning: cluster.pools[0].vllm_serve: PodDisruptionBudget b is not "
+            "used: it counts pods, and a server has 4\n");
+}
+
 TEST_F(ServerLifeTest, TheProductionStacksChartHasKedaAndABudget) {
   const sim::PoolConfig p = pool(
       "servingEngineSpec:\n  modelSpec:\n  - name: m\n    modelURL: Qwen/Qwen3-8B\n"

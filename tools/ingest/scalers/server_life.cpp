@@ -109,7 +109,9 @@ bool fits_expression(const ConfigNode& expression, const Labels& labels) {
 bool selects(const ConfigNode& budget, const Labels& labels) {
   const ConfigNode* selector = node_at(budget, {"spec", "selector"});
   if (selector == nullptr || !selector->is_map()) return false;
-  if (const ConfigNode* wanted = selector->child("matchLabels"))
+  const ConfigNode* wanted = selector->child("matchLabels");
+  if (wanted != nullptr && !wanted->is_map() && !wanted->is_null()) return false;
+  if (wanted != nullptr)
     for (const Member& label : wanted->members())
       if (const std::string* value = find_label(labels, label.key);
           value == nullptr || *value != label.value->text())
@@ -214,8 +216,8 @@ class LifeReader {
            "keep one of the two");
       return nullptr;
     }
-    const Ptr most = scalar_at(budget, {"spec", "maxUnavailable"});
-    const Ptr least = scalar_at(budget, {"spec", "minAvailable"});
+    const Ptr most = value_at(budget, {"spec", "maxUnavailable"});
+    const Ptr least = value_at(budget, {"spec", "minAvailable"});
     if (most != nullptr && least != nullptr) {
       fail(*least, "minAvailable stands beside maxUnavailable", "keep one of the two");
       return nullptr;
