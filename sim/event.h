@@ -50,6 +50,23 @@ struct Event {
   bool operator<(const Event& o) const { return time != o.time ? time < o.time : order < o.order; }
 };
 
+/// The subject is a live request: the event is void once it is over.
+constexpr bool is_about_request(EventKind kind) {
+  switch (kind) {
+    case EventKind::kPull:
+    case EventKind::kHandOver:
+    case EventKind::kCompletion:
+    case EventKind::kDelivery:
+    case EventKind::kRoute:
+    case EventKind::kTryAgain:
+    case EventKind::kTimeout:
+    case EventKind::kLost:
+      return true;
+    default:
+      return false;
+  }
+}
+
 constexpr EventPriority priority_of(EventKind kind) {
   switch (kind) {
     case EventKind::kReplicaWake:

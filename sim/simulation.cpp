@@ -140,11 +140,8 @@ void Simulation::throw_end_of_time() const {
 }
 
 void Simulation::handle(const Event& e) {
-  const bool about_request = e.kind == EventKind::kCompletion || e.kind == EventKind::kDelivery ||
-                             e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout ||
-                             e.kind == EventKind::kPull || e.kind == EventKind::kTryAgain ||
-                             e.kind == EventKind::kHandOver || e.kind == EventKind::kLost;
-  if (about_request && (live_[e.subject].stamp != e.stamp || !live_[e.subject].open())) return;
+  if (is_about_request(e.kind) && (live_[e.subject].stamp != e.stamp || !live_[e.subject].open()))
+    return;
   switch (e.kind) {
     case EventKind::kReplicaWake:
       servers_->replica(e.subject).advance_to(e.time);
@@ -174,10 +171,7 @@ void Simulation::handle(const Event& e) {
       route(e.subject, e.time);
       break;
     case EventKind::kTryAgain:
-      if (live_[e.subject].route.routed)
-        enter_gateway(e.subject, e.time);
-      else
-        book_decision(e.subject, e.time);
+      go_again(e.subject, e.time);
       break;
     case EventKind::kFleet:
       outages_->tick(e.time);
@@ -523,6 +517,14 @@ void Simulation::end_at_engine(std::uint32_t handle, Leg leg, SimTime now) {
 }
 
 // ---- The fleet changes. -------------------------------------------------------------------------
+
+// After the gateway's back-off: to the server that was chosen, or to the router.
+void Simulation::go_again(std::uint32_t handle, SimTime now) {
+  if (live_[handle].route.routed)
+    enter_gateway(handle, now);
+  else
+    book_decision(handle, now);
+}
 
 // A connection is refused, or nobody has answered for too long.
 void Simulation::lose_connection(std::uint32_t handle, SimTime now) {

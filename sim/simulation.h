@@ -101,6 +101,7 @@ class Simulation final : private RequestFlow {
   void give_up(std::uint32_t handle, const char* label, workloads::Outcome outcome,
                SimTime now) override;
   void lose(std::uint32_t handle, Loss loss, SimTime now) override;
+  void go_again(std::uint32_t handle, SimTime now);
   void lose_connection(std::uint32_t handle, SimTime now);
   void fall_back(std::uint32_t handle, SimTime now) override;
   void free(std::uint32_t handle) override { recycle(handle); }

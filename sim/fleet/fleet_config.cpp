@@ -97,8 +97,8 @@ void describe(Describer& d, FleetEventConfig& c) {
         IntRange{0, 63});
   field(d,
         {"to",
-         "roll-out: the pool, with replicas: 0, whose configuration the new servers have. Absent: "
-         "the same one."},
+         "roll-out: the pool whose configuration the new servers have; it is empty until then. "
+         "Absent: the same one."},
         c.to);
   field(d,
         {.name = "max_surge",

@@ -122,8 +122,8 @@ class EventCheck {
     const std::size_t to = pool(e_.to);
     if (to == s_.cluster.pools.size()) {
       error("to", "is the name of no pool (got " + e_.to + ")");
-    } else if (s_.cluster.pools[to].replicas != 0) {
-      error("to", "must be a pool with replicas: 0: the roll-out fills it");
+    } else if (e_.to == (e_.pool.empty() ? s_.cluster.pools.front().name : e_.pool)) {
+      error("to", "is the pool itself", "leave it out to replace its servers by the same ones");
     }
   }
 
@@ -224,23 +224,18 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
   for (std::size_t p = 0; p < s.cluster.pools.size(); ++p) {
     const PoolConfig& pool = s.cluster.pools[p];
     const std::string path = "cluster.pools[" + std::to_string(p) + "].";
-    const bool filled = std::any_of(s.events.begin(), s.events.end(), [&](const auto& e) {
-      return e.to == pool.name || (is(e, FleetEventKind::kScale) && is_about(s, e, p));
-    });
     if (pool.autoscaler)
       check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
-    if (pool.replicas == 0 && !filled && !pool.autoscaler)
-      diagnostics.error(where, path + "replicas", "must be 1 or more (got 0)",
-                        "0 is for a pool that an event fills (roll-out to it, scale)");
     if (fleet_changes(s) && pool.engine.kv_tiers)
       diagnostics.error(where, path + "engine.kv_tiers",
                         "is not simulated beside events: what a server that ends leaves in its "
                         "tiers is not modelled",
-                        "take out the tiers or the events");
+                        "take out the tiers, or the events and `autoscaler` (null where a manifest "
+                        "has one)");
   }
   if (fleet_changes(s) && s.routing.balancer == BalancerKind::kOmniscient)
     diagnostics.error(where, "routing.balancer", "omniscient prices a fleet that never changes",
-                      "take out the events");
+                      "take out the events, and `autoscaler`");
 }
 
 StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model) {
@@ -266,10 +261,14 @@ bool carries_requests(const RoutingConfig& routing) {
 }
 
 std::vector<FleetPool> fleet_pools(const RunPlan& plan) {
+  const auto is_filled = [&](const PoolConfig& pool) {
+    return std::any_of(plan.scenario.events.begin(), plan.scenario.events.end(),
+                       [&](const FleetEventConfig& e) { return e.to == pool.name; });
+  };
   std::vector<FleetPool> pools;
   for (const ResolvedPool& pool : plan.pools)
     pools.push_back({.name = pool.config.name,
-                     .replicas = pool.config.replicas,
+                     .replicas = is_filled(pool.config) ? 0 : pool.config.replicas,
                      .places = pool.places(),
                      .start_up = pool.start_up,
                      .termination = pool.config.termination,

@@ -2,11 +2,32 @@
 
 namespace routesim::sim {
 
+namespace {
+/// How the servers of a pool come and go.
+void describe_life(Describer& d, PoolConfig& c) {
+  field(d,
+        {"autoscaler",
+         "A HorizontalPodAutoscaler or a KEDA ScaledObject that changes the number of servers."},
+        c.autoscaler);
+  field(d, {"start_up", "How long a server takes to start, where events start some."}, c.start_up);
+  field(d, {"termination", "What becomes of a server that is asked to end."}, c.termination);
+  field(d,
+        {"most_evicted",
+         "Servers that may be missing when one is drained: maxUnavailable of a "
+         "PodDisruptionBudget."},
+        c.most_evicted, IntRange{0, 65'536});
+}
+}  // namespace
+
 void describe(Describer& d, PoolConfig& c) {
   field(d, {"name", "Name of the pool; endpoints are called name-replica."}, c.name);
   field(d, {"role", "What the pool's servers do for a request."}, c.role);
-  field(d, {"replicas", "Model servers in the pool; 0 for one that an event fills (see `events`)."},
-        c.replicas, IntRange{0, 65'536});
+  field(d,
+        {"replicas",
+         "Model servers in the pool, at the start. A pool that a roll-out fills (`to`) is empty "
+         "until "
+         "then."},
+        c.replicas, IntRange{1, 65'536});
   field(d,
         {"accelerator",
          "Accelerator from the catalogue, such as H100-SXM; the node selectors in vllm_serve may "
@@ -50,17 +71,7 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"api_server", "What a request goes through before an engine core hears of it."},
         c.api_server);
   field(d, {"labels", "Labels as key=value, seen by the router's filters."}, c.labels);
-  field(d,
-        {"autoscaler",
-         "A HorizontalPodAutoscaler or a KEDA ScaledObject that changes the number of servers."},
-        c.autoscaler);
-  field(d, {"start_up", "How long a server takes to start, where events start some."}, c.start_up);
-  field(d, {"termination", "What becomes of a server that is asked to end."}, c.termination);
-  field(d,
-        {"most_evicted",
-         "Servers that may be missing when one is drained: maxUnavailable of a "
-         "PodDisruptionBudget."},
-        c.most_evicted, IntRange{0, 65'536});
+  describe_life(d, c);
   field(d,
         {"assumed",
          "Why the pool is a guess: `routesim init` writes it where it reads no servers. It is a "

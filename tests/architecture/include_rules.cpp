@@ -74,6 +74,36 @@ std::vector<Direction> rooms_of_tools() {
   return rows;
 }
 
+std::vector<Direction> rooms_of_sim() {
+  return {{"sim/statistics", {}},
+          {"sim/network", {"base"}},
+          {"sim/rules", {"base"}},
+          {"sim/kv", {"base", "policies/index", "workloads", "sim/rules"}},
+          {"sim/tiers", {"base", "sim/kv", "sim/network", "sim/rules"}},
+          {"sim/engine",
+           {"base", "policies/index", "models", "workloads", "sim/kv", "sim/rules",
+            "sim/statistics", "sim/tiers"}},
+          {"sim/custom",
+           {"base", "policies", "policies/balancers", "policies/balancers/kit", "policies/index"}},
+          {"sim/prediction", {"base", "policies"}},
+          {"sim/scaling", {"base"}},
+          {"sim/fleet", {"base", "sim/scaling"}},
+          {"sim/plan",
+           {"base", "policies/", "models/", "workloads/", "sim/custom", "sim/fleet", "sim/rules",
+            "sim/prediction", "sim/scaling"}},
+          {"sim/telemetry", {"base", "policies", "policies/index", "sim/engine", "sim/plan"}},
+          {"sim/router",
+           {"base", "models", "policies/", "workloads/", "sim/custom", "sim/engine", "sim/kv",
+            "sim/plan", "sim/prediction", "sim/telemetry"}},
+          {"sim/observe",
+           {"base", "models", "workloads/", "sim/fleet", "sim/statistics", "sim/network",
+            "sim/engine", "sim/plan", "sim/router", "sim/tiers"}},
+          {"sim",
+           {"base", "policies/", "models", "workloads/", "sim/engine", "sim/fleet", "sim/kv",
+            "sim/network", "sim/scaling", "sim/observe", "sim/plan", "sim/router", "sim/statistics",
+            "sim/tiers"}}};
+}
+
 std::vector<Direction> all_rooms() {
   std::vector<Direction> table = {
       {"base", {}},
@@ -104,36 +134,10 @@ std::vector<Direction> all_rooms() {
       {"workloads/inference_perf",
        {"base", "workloads", "workloads/conversations", "workloads/sessions", "workloads/traces"}},
       {"workloads/load", {"base", "workloads/"}},
-      {"sim/statistics", {}},
-      {"sim/network", {"base"}},
-      {"sim/rules", {"base"}},
-      {"sim/kv", {"base", "policies/index", "workloads", "sim/rules"}},
-      {"sim/tiers", {"base", "sim/kv", "sim/network", "sim/rules"}},
-      {"sim/engine",
-       {"base", "policies/index", "models", "workloads", "sim/kv", "sim/rules", "sim/statistics",
-        "sim/tiers"}},
-      {"sim/custom",
-       {"base", "policies", "policies/balancers", "policies/balancers/kit", "policies/index"}},
-      {"sim/prediction", {"base", "policies"}},
-      {"sim/scaling", {"base"}},
-      {"sim/fleet", {"base", "sim/scaling"}},
-      {"sim/plan",
-       {"base", "policies/", "models/", "workloads/", "sim/custom", "sim/fleet", "sim/rules",
-        "sim/prediction", "sim/scaling"}},
-      {"sim/telemetry", {"base", "policies", "policies/index", "sim/engine", "sim/plan"}},
-      {"sim/router",
-       {"base", "models", "policies/", "workloads/", "sim/custom", "sim/engine", "sim/kv",
-        "sim/plan", "sim/prediction", "sim/telemetry"}},
-      {"sim/observe",
-       {"base", "models", "workloads/", "sim/fleet", "sim/statistics", "sim/network", "sim/engine",
-        "sim/plan", "sim/router", "sim/tiers"}},
-      {"sim",
-       {"base", "policies/", "models", "workloads/", "sim/engine", "sim/fleet", "sim/kv",
-        "sim/network", "sim/scaling", "sim/observe", "sim/plan", "sim/router", "sim/statistics",
-        "sim/tiers"}},
       {"bench", {"base", "policies/", "models/", "workloads/", "sim/", "tools/", "tests/policies"}},
       {"tests", {"base", "policies/", "models/", "workloads/", "sim/", "tools/", "tests/"}},
   };
+  for (const Direction& row : rooms_of_sim()) table.push_back(row);
   for (const Direction& row : rooms_of_tools()) table.push_back(row);
   return table;
 }

@@ -98,7 +98,7 @@ TEST_F(FleetCli, PlacesEveryError) {
       {"- {kind: drain, at: 1s, lasts: 5s}", "events[0].lasts: means nothing for kind drain"},
       {"- {kind: roll-out, at: 1s, max_surge: many}",
        "events[0].max_surge: must be a number or a percentage (got many)"},
-      {"- {kind: roll-out, at: 1s, to: a}", "events[0].to: must be a pool with replicas: 0"},
+      {"- {kind: roll-out, at: 1s, to: a}", "events[0].to: is the pool itself"},
       {"- {kind: roll-out, mean_time_between: 1h}",
        "events[0].mean_time_between: is of failures of servers"},
       {"- {kind: router-restart, at: 1s, router: 1}",

@@ -32,8 +32,10 @@ std::vector<ValidationInput> load(const fs::path& folder) {
   std::vector<ValidationInput> inputs;
   for (const fs::path& file : files) {
     Diagnostics d;
-    inputs.push_back(load_validation_input(file.string(), {}, {}, false, d));
+    ValidationInput input = load_validation_input(file.string(), {}, {}, false, d);
     EXPECT_FALSE(d.has_errors()) << messages_of(d);
+    // Questions without published numbers stand beside the experiments.
+    if (slurp(file).find("\nmeasured:") != std::string::npos) inputs.push_back(std::move(input));
   }
   return inputs;
 }
