@@ -13,17 +13,26 @@
 
 namespace routesim::sim {
 
-/// The start of a server, phase by phase. What is absent is derived from the model, the accelerator
-/// and the release: see start_up.h.
+/// Where a server finds its weights. Network file system: EFS, NFS, Lustre. Object store: a bucket
+/// or Hugging Face, downloaded to the machine and read from there. Memory: the machine's page cache
+/// has them.
+enum class WeightStorage : std::uint8_t { kNvme, kNetwork, kObjectStore, kMemory };
+
+/// The start of a server, phase by phase. What is absent is derived from the model, its storage and
+/// the release: see start_up.h.
 struct StartUpConfig {
   std::optional<Duration> total;  ///< From the pod to its first request; the phases are shares.
   std::optional<Duration> node;   ///< Until a machine is there; absent: it is.
-  std::optional<Duration> image_pull;  ///< Absent: the image is on the machine.
+  std::optional<Duration> image_pull;  ///< Absent: by image_gb.
+  std::optional<double> image_gb;      ///< To pull, 10^9 bytes; absent: the machine has it.
+  std::optional<Duration> process;     ///< Imports, configuration, workers, communicators.
   std::optional<Duration> load;        ///< Weights, from storage to GPU memory.
-  std::optional<Duration> compile;     ///< torch.compile and CUDA graphs.
-  double storage_gb_per_s = 1.2;       ///< Of the weights' storage, 10^9 bytes/s for one server.
-  bool compile_cache = false;          ///< Compiled code is found on a volume.
-  bool snapshot = false;               ///< The process is restored from a snapshot.
+  std::optional<Duration> compile;     ///< torch.compile.
+  std::optional<Duration> warm_up;     ///< Memory profile, KV cache, CUDA graphs.
+  WeightStorage storage = WeightStorage::kNvme;
+  std::optional<double> storage_gb_per_s;  ///< For one server, 10^9 bytes/s; absent: by storage.
+  bool compile_cache = false;              ///< Compiled code is found on a volume.
+  bool snapshot = false;                   ///< The process is restored from a snapshot.
   Duration probe_period = Duration::seconds(5);  ///< Readiness probe.
 };
 void describe(Describer& d, StartUpConfig& c);
@@ -38,7 +47,8 @@ void describe(Describer& d, TerminationConfig& c);
 
 /// When the router learns that a server has come or gone.
 struct DiscoveryConfig {
-  std::optional<Duration> join, leave;  ///< Absent: as the product does.
+  std::optional<Duration> join, leave;   ///< Absent: as the product does.
+  std::optional<Duration> leave_unseen;  ///< A server that crashed: nobody told the router.
 };
 void describe(Describer& d, DiscoveryConfig& c);
 
@@ -76,6 +86,11 @@ std::optional<std::int64_t> servers_of(std::string_view text, std::int64_t whole
 
 }  // namespace routesim::sim
 
+template <>
+struct routesim::EnumNames<routesim::sim::WeightStorage> {
+  static constexpr std::array<std::string_view, 4> value = {"nvme", "network", "object-store",
+                                                            "memory"};
+};
 template <>
 struct routesim::EnumNames<routesim::sim::FleetEventKind> {
   static constexpr std::array<std::string_view, 8> value = {

@@ -1,4 +1,5 @@
-// How long a server takes to start.
+// How long a server takes to start: a sum of phases, each with a rate that others measured. See
+// docs/model.md for the sources and scenarios/measured/start_up.csv for what the sum is held to.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,27 @@ namespace routesim::sim {
 
 /// The server that starts.
 struct StartingServer {
-  double weight_bytes = 0;  ///< On all its GPUs.
-  std::int64_t layers = 0;
-  std::int64_t gpus = 1;
+  double weight_bytes = 0;         ///< Of the checkpoint.
+  double gpu_weight_bytes = 0;     ///< On the fullest GPU.
+  std::int64_t layers = 0;         ///< Of one pipeline stage.
+  std::int64_t gpus = 1;           ///< A process reads the weights for each.
+  std::int64_t slices = 1;         ///< A matrix is cut into so many (tensor parallelism).
+  bool compiles = true;            ///< By torch.compile.
+  std::int64_t cuda_graphs = 0;    ///< That it captures.
+  double host_link_gb_per_s = 25;  ///< From host memory to one GPU, 10^9 bytes/s.
 };
 
-/// The phases of a start, in order. A container that is started again in its pod begins with
-/// `load`.
+/// The phases of a start, in order.
 struct StartUpTimes {
-  Duration node, image_pull, load, compile, probe;
+  Duration node, image_pull, process, load, compile, warm_up, probe;
+  Duration cached;  ///< The part of `load` that a container started again in its pod does without.
 
-  Duration cold() const { return node + image_pull + restart(); }
-  Duration restart() const { return load + compile + probe; }
+  Duration cold() const { return node + image_pull + restart() + cached; }
+  /// A container that is started again in its pod.
+  Duration restart() const { return process + load - cached + compile + warm_up + probe; }
 };
 
+/// Constant time.
 StartUpTimes start_up_times(const StartUpConfig& config, const StartingServer& server);
 
 }  // namespace routesim::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/plan/discovery.h"
 #include "sim/plan/resolve.h"
 
 namespace routesim::sim {
@@ -169,6 +170,37 @@ void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& wher
             "latency and the endpoint picker's means of its pool");
 }
 
+/// Sizes of batches from `first` to `last`, `step` apart, that are not above `most`.
+std::int64_t sizes(std::int64_t first, std::int64_t last, std::int64_t step, std::int64_t most) {
+  return most < first ? 0 : (std::min(last, most) - first) / step + 1;
+}
+
+/// vLLM: 1, 2, 4, then every eighth size; in its releases of 2026 every sixteenth above 256
+/// (cudagraph_capture_sizes in its logs).
+std::int64_t vllm_sizes(std::int64_t most, bool eighths) {
+  const std::int64_t small = (most >= 1) + (most >= 2) + (most >= 4);
+  return small +
+         (eighths ? sizes(8, 512, 8, most) : sizes(8, 256, 8, most) + sizes(272, 512, 16, most));
+}
+
+/// Graphs that a server captures at its start. vLLM: of twice its sequences, 512 at most,
+/// piecewise; from 0.11 on full ones for decoding, too (CUDAGraphMode.FULL_AND_PIECEWISE). SGLang
+/// 0.5.9: _generate_cuda_graph_batch_sizes() in server_args.py.
+std::int64_t graphs_of(const EngineConfig& engine, const EngineRules& rules) {
+  if (engine.enforce_eager) return 0;
+  if (rules.sglang) {
+    const std::int64_t most = rules.sglang->largest_graph;
+    return (most >= 1) + (most >= 2) + sizes(4, 12, 4, most) + sizes(16, 256, 8, most) +
+           sizes(272, 496, 16, most) + sizes(512, most, 32, most);
+  }
+  const bool eighths = !from_2026(engine.preset);
+  const std::int64_t most = std::min<std::int64_t>(512, 2 * rules.max_num_seqs);
+  const std::int64_t full = engine.preset == EnginePreset::k2025Q3
+                                ? 0
+                                : vllm_sizes(std::min(most, rules.max_num_seqs), eighths);
+  return vllm_sizes(most, eighths) + full;
+}
+
 /// Surge of a roll-out, at most.
 std::int64_t surge_of(const FleetEventConfig& e, std::int64_t replicas) {
   return servers_of(e.max_surge.empty() ? "25%" : e.max_surge, replicas, true).value_or(0);
@@ -233,24 +265,42 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
                         "take out the tiers, or the events and `autoscaler` (null where a manifest "
                         "has one)");
   }
+  if (fleet_changes(s))
+    if (const std::string_view missing = discovery_facts(s.routing.balancer).not_simulated;
+        !missing.empty())
+      diagnostics.warning(where, "routing.balancer",
+                          "is simulated without " + std::string(missing));
   if (fleet_changes(s) && s.routing.balancer == BalancerKind::kOmniscient)
     diagnostics.error(where, "routing.balancer", "omniscient prices a fleet that never changes",
                       "take out the events, and `autoscaler`");
 }
 
-StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model) {
+StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model,
+                         const models::AcceleratorSpec& gpu, const EngineRules& rules) {
+  const models::Parallelism split{
+      .tp = pool.tensor_parallel,
+      .pp = pool.pipeline_parallel,
+      .dp = pool.data_parallel,
+      .ep = pool.expert_parallel ? pool.tensor_parallel * pool.data_parallel : 1};
   return start_up_times(
-      pool.start_up, {.weight_bytes = models::weight_bytes(model),
-                      .layers = model.layers,
-                      .gpus = pool.tensor_parallel * pool.pipeline_parallel * pool.data_parallel});
+      pool.start_up,
+      {.weight_bytes = models::weight_bytes(model),
+       .gpu_weight_bytes = models::weight_bytes_per_gpu(model, split),
+       .layers = (model.layers + split.pp - 1) / split.pp,
+       .gpus = split.gpus(),
+       // Experts are stored one by one, and a GPU holds whole ones.
+       .slices = pool.expert_parallel ? 1 : split.tp,
+       .compiles = pool.engine.kind == EngineKind::kVllm && !pool.engine.enforce_eager,
+       .cuda_graphs = graphs_of(pool.engine, rules),
+       .host_link_gb_per_s = gpu.host_link_gb_per_s});
 }
 
-// The kubelet sees that a container has ended within a second (its PLEG looks once a second), and
-// watches tell routers of pods at once.
 DiscoveryConfig discovery_of(const RoutingConfig& routing) {
+  const DiscoveryFacts& facts = discovery_facts(routing.balancer);
   DiscoveryConfig c = routing.discovery.value_or(DiscoveryConfig{});
-  c.join = c.join.value_or(Duration::seconds(1));
-  c.leave = c.leave.value_or(Duration::seconds(1));
+  c.join = c.join.value_or(facts.join);
+  c.leave_unseen = c.leave_unseen.value_or(facts.leave_unseen);
+  c.leave = c.leave.value_or(facts.leave);
   return c;
 }
 

@@ -28,9 +28,11 @@ std::int64_t places_of(const Scenario& s, std::size_t pool);
 void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& diagnostics);
 
 /// The start of a pool's servers.
-StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model);
+StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model,
+                         const models::AcceleratorSpec& gpu, const EngineRules& rules);
 
-/// How soon the router hears of servers that come and go.
+/// How soon the router hears of servers that come and go: what the scenario says, otherwise as its
+/// product does (see discovery.h).
 DiscoveryConfig discovery_of(const RoutingConfig& routing);
 
 /// The router carries the requests that it routes, so that they are lost with it. An endpoint

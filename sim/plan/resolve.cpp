@@ -540,7 +540,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& given, const std::s
   out.descriptors = descriptors(c, *model, drafts ? drafts->model.layers : 0, hybrid);
   if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);
-  out.start_up = start_up_of(c, *model);
+  out.start_up = start_up_of(c, *model, *gpu, out.rules);
   set_stages(out, path);
   return out;
 }

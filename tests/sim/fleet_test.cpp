@@ -9,7 +9,7 @@
 
 #include "tests/sim/plan_fixture.h"
 
-namespace routesim::sim {
+namespace routesim::sim::fleet_alone {
 namespace {
 
 using testing::at_ms;
@@ -78,40 +78,6 @@ TEST(RollOut, ReadsNumbersAndPercentages) {
   EXPECT_EQ(servers_of("0%", 10, true), 0);
   for (const char* const bad : {"", "%", "-1", "2.5", "a", "3 %", "99999"})
     EXPECT_EQ(servers_of(bad, 10, true), std::nullopt) << bad;
-}
-
-// ---- Start-up. ----------------------------------------------------------------------------------
-
-TEST(StartUp, AddsItsPhases) {
-  StartUpConfig c;
-  c.node = ms(10'000);
-  c.image_pull = ms(20'000);
-  c.load = ms(30'000);
-  c.compile = ms(40'000);
-  c.probe_period = ms(4'000);
-  const StartUpTimes t = start_up_times(c, {});
-  EXPECT_EQ(t.cold(), ms(102'000));
-  EXPECT_EQ(t.restart(), ms(72'000));
-}
-
-TEST(StartUp, ReadsTheWeightsFromTheirStorage) {
-  StartUpConfig c;
-  c.storage_gb_per_s = 2;
-  EXPECT_EQ(start_up_times(c, {.weight_bytes = 64e9}).load, ms(32'000));
-}
-
-TEST(StartUp, SharesAMeasuredWholeAmongThePhases) {
-  StartUpConfig c;
-  c.total = ms(200'000);
-  c.node = ms(0);
-  c.image_pull = ms(20'000);
-  c.load = ms(30'000);
-  c.compile = ms(50'000);
-  c.probe_period = ms(0);
-  const StartUpTimes t = start_up_times(c, {});
-  EXPECT_EQ(t.cold(), ms(200'000));
-  EXPECT_EQ(t.image_pull, ms(40'000));
-  EXPECT_EQ(t.restart(), ms(160'000));
 }
 
 // ---- The fleet alone. ---------------------------------------------------------------------------
@@ -342,4 +308,4 @@ TEST(Fleet, DoesNothingToServersThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace routesim::sim
+}  // namespace routesim::sim::fleet_alone

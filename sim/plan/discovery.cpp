@@ -1,0 +1,100 @@
+#include "sim/plan/discovery.h"
+
+#include <algorithm>
+#include <array>
+
+namespace routesim::sim {
+
+namespace {
+
+// Kubernetes tells of a change within about a second: the kubelet looks once a second for
+// containers that ended (pkg/kubelet/kubelet.go of 1.36.1, genericPlegRelistPeriod), probes are on
+// its clock, and watches follow in milliseconds. A pod that is asked to end is marked before its
+// containers get a signal, so routers hear of it sooner than of a crash.
+constexpr Duration kKubelet = Duration::seconds(1), kWatch = Duration::milliseconds(100);
+
+constexpr DiscoveryFacts watches_pods(std::string_view of, std::string_view source) {
+  return {.of = of, .join = kKubelet, .leave = kWatch, .leave_unseen = kKubelet, .source = source};
+}
+
+/// SMG's defaults, and those of vLLM's router, which has the same ancestor.
+constexpr DiscoveryFacts with_breakers(DiscoveryFacts facts) {
+  facts.retries = {.most = 5,
+                   .on = "status 408, 429, 500, 502, 503 or 504, a failed connection among them",
+                   .first_back_off = Duration::milliseconds(50),
+                   .back_off_factor = 1.5};
+  facts.breaker = {.failures = 10, .open = Duration::seconds(60)};
+  facts.not_simulated =
+      "the router's own retries (5, from 50 ms on, each 1.5 times later) and its circuit breakers "
+      "(10 failures, 60 s)";
+  return facts;
+}
+
+constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
+    watches_pods("llm-d, Heimdall",
+                 "llm-d-router v0.10.0 pkg/epp/controller/pod_reconciler.go: a pod that is not "
+                 "ready, or that ends, is deleted from the datastore"),
+    watches_pods(
+        "Kubernetes Service",
+        "Kubernetes 1.36.1 pkg/controller/endpointslice, pkg/proxy: a pod that is not ready, "
+        "or that ends, gets no new connection"),
+    {.of = "KubeAI",
+     .join = kKubelet,
+     .leave = kKubelet,
+     .leave_unseen = kKubelet,
+     .retries = {.most = 3, .on = "status 500, 502, 503 or 504, or no answer"},
+     .not_simulated = "KubeAI's own retries (3, at once), and while a pod that was asked to end "
+                      "still answers its probe KubeAI sends to it",
+     .source = "kubeai @2f32ef4 internal/loadbalancer/load_balancer.go: pods whose condition is "
+               "Ready; internal/manager/run.go, internal/modelproxy/handler.go"},
+    watches_pods("envoy",
+                 "Envoy 1.39 EDS, fed by endpoint slices; outlier_detection and health_checks are "
+                 "absent unless they are configured"),
+    with_breakers(watches_pods(
+        "smg",
+        "smg v1.9.0 model_gateway/src/config/types.rs (RetryConfig, CircuitBreakerConfig), "
+        "src/service_discovery.rs")),
+    with_breakers(watches_pods("vllm_router",
+                               "vllm-project/router @06127e3 src/config/types.rs (RetryConfig, "
+                               "CircuitBreakerConfig)")),
+    watches_pods(
+        "production_stack",
+        "vllm-stack 0.1.12 src/vllm_router/service_discovery.py: containers that are ready "
+        "in pods that do not end; --max-instance-failover-reroute-attempts is 0"),
+    watches_pods("aibrix",
+                 "aibrix v0.7.0 pkg/cache/informers.go; pkg/utils/pod.go, FilterRoutablePods"),
+    {.of = "dynamo",
+     .join = kKubelet,
+     .leave = kWatch,
+     .leave_unseen = Duration::milliseconds(7'500),
+     .source =
+         "Dynamo @0f249f5 lib/runtime/src/transports/etcd.rs and etcd/lease.rs: a lease of 10 "
+         "s, renewed every 5, that a worker which ends in order revokes; --migration-limit "
+         "is 0"},
+    {.of = "ray",
+     .join = kWatch,
+     .leave = kWatch,
+     .leave_unseen = Duration::seconds(5),
+     .not_simulated = "a handle's next choice of a replica where the first one is found dead",
+     .source =
+         "Ray @0016b72 python/ray/serve/_private/constants.py: "
+         "DEFAULT_HEALTH_CHECK_PERIOD_S = 10, of which half passes in the mean; an actor that "
+         "is dead fails its first check"},
+    {.of = "mooncake",
+     .join = kKubelet,
+     .leave = kKubelet,
+     .leave_unseen = kKubelet,
+     .source = "none: the paper does not say, and the list of the proxy never changes"},
+});
+
+}  // namespace
+
+const DiscoveryFacts& discovery_facts(policies::BalancerKind kind) {
+  const policies::BalancerRow& balancer = policies::balancer_row(kind);
+  const std::string_view of = balancer.section.empty() ? balancer.product : balancer.section;
+  const auto* row = std::find_if(kFacts.begin(), kFacts.end(),
+                                 [&](const DiscoveryFacts& f) { return f.of == of; });
+  return row == kFacts.end() ? kFacts.front() : *row;
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,109 @@
+// When the router of each product learns that servers come and go, by value.
+#include "sim/plan/discovery.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/plan/fleet_plan.h"
+
+namespace routesim::sim {
+namespace {
+
+const DiscoveryFacts& facts_of(const std::string& balancer) {
+  return discovery_facts(*policies::find_balancer(balancer));
+}
+
+/// join, leave and leave_unseen in ms.
+std::string delays(const std::string& balancer) {
+  const DiscoveryFacts& f = facts_of(balancer);
+  std::string text;
+  for (const Duration d : {f.join, f.leave, f.leave_unseen})
+    text += (text.empty() ? "" : " ") + std::to_string(d.ns() / 1'000'000);
+  return text;
+}
+
+TEST(Discovery, WatchesPods) {
+  // llm-d-router v0.10.0 pkg/epp/controller/pod_reconciler.go:98
+  EXPECT_EQ(delays("endpoint-picker"), "1000 100 1000");
+  // Kubernetes 1.36.1 pkg/kubelet/kubelet.go, genericPlegRelistPeriod = 1 s
+  EXPECT_EQ(delays("k8s-service"), "1000 100 1000");
+  // kubeai @2f32ef4 internal/k8sutils/pods.go:17: a pod that ends is one that is ready
+  EXPECT_EQ(delays("least-load"), "1000 1000 1000");
+  EXPECT_EQ(delays("prefix-hash"), "1000 1000 1000");
+  // aibrix v0.7.0 pkg/utils/pod.go:215
+  EXPECT_EQ(delays("aibrix-random"), "1000 100 1000");
+  // vllm-stack 0.1.12 src/vllm_router/service_discovery.py:697
+  EXPECT_EQ(delays("production-stack-roundrobin"), "1000 100 1000");
+  // smg v1.9.0 model_gateway/src/service_discovery.rs:700-712
+  EXPECT_EQ(delays("smg-random"), "1000 100 1000");
+  EXPECT_EQ(delays("vllm-router-random"), "1000 100 1000");
+  EXPECT_EQ(delays("envoy-least-request"), "1000 100 1000");
+}
+
+TEST(Discovery, HasLeasesAndHealthChecks) {
+  // Dynamo @0f249f5 lib/runtime/src/transports/etcd.rs: create_lease(connector, 10, ...); lease.rs
+  // renews at half of it, so a crash is seen after 5 to 10 s
+  EXPECT_EQ(delays("dynamo-kv"), "1000 100 7500");
+  // Ray @0016b72 python/ray/serve/_private/constants.py: DEFAULT_HEALTH_CHECK_PERIOD_S = 10
+  EXPECT_EQ(delays("ray-power-of-two"), "100 100 5000");
+  EXPECT_EQ(delays("mooncake-conductor"), "1000 1000 1000");
+}
+
+// A balancer that is nobody's product hears as an endpoint picker does.
+TEST(Discovery, TakesAWatchOfPodsForTheRest) {
+  for (const char* const name : {"round-robin", "random", "expression", "library", "omniscient"})
+    EXPECT_EQ(&facts_of(name), &facts_of("endpoint-picker")) << name;
+}
+
+TEST(Discovery, KnowsTheRetriesOfRouters) {
+  // smg v1.9.0 model_gateway/src/config/types.rs:683 and 760, vllm-project/router @06127e3
+  // src/config/types.rs
+  for (const char* const name : {"smg-random", "vllm-router-random"}) {
+    const DiscoveryFacts& f = facts_of(name);
+    EXPECT_EQ(f.retries.most, 5);
+    EXPECT_EQ(f.retries.first_back_off, Duration::milliseconds(50));
+    EXPECT_EQ(f.retries.back_off_factor, 1.5);
+    EXPECT_EQ(f.breaker.failures, 10);
+    EXPECT_EQ(f.breaker.open, Duration::seconds(60));
+  }
+  // kubeai @2f32ef4 internal/manager/run.go:264
+  EXPECT_EQ(facts_of("least-load").retries.most, 3);
+  EXPECT_EQ(facts_of("least-load").retries.first_back_off, Duration::zero());
+  for (const char* const name : {"endpoint-picker", "k8s-service", "production-stack-roundrobin",
+                                 "aibrix-random", "dynamo-kv", "envoy-least-request"}) {
+    EXPECT_EQ(facts_of(name).retries.most, 0) << name;
+    EXPECT_EQ(facts_of(name).breaker.failures, 0) << name;
+  }
+}
+
+// What a router has and a run does not act on is said.
+TEST(Discovery, SaysWhatIsNotSimulated) {
+  for (const policies::BalancerRow& row : policies::kBalancers) {
+    const DiscoveryFacts& f = facts_of(std::string(row.name));
+    EXPECT_FALSE(f.source.empty()) << row.name;
+    if (f.retries.most > 0 || f.breaker.failures > 0) {
+      EXPECT_FALSE(f.not_simulated.empty()) << row.name;
+    }
+    EXPECT_LE(f.leave, f.leave_unseen) << row.name;
+  }
+}
+
+TEST(Discovery, TheScenarioHasTheLastWord) {
+  RoutingConfig routing;
+  routing.balancer = *policies::find_balancer("dynamo-kv");
+  DiscoveryConfig c = discovery_of(routing);
+  EXPECT_EQ(c.join, Duration::seconds(1));
+  EXPECT_EQ(c.leave, Duration::milliseconds(100));
+  EXPECT_EQ(c.leave_unseen, Duration::milliseconds(7'500));
+  routing.discovery = DiscoveryConfig{.leave = Duration::seconds(3)};
+  c = discovery_of(routing);
+  EXPECT_EQ(c.join, Duration::seconds(1));
+  EXPECT_EQ(c.leave, Duration::seconds(3));
+  EXPECT_EQ(c.leave_unseen, Duration::milliseconds(7'500));
+  routing.discovery->leave_unseen = Duration::seconds(2);
+  EXPECT_EQ(discovery_of(routing).leave_unseen, Duration::seconds(2));
+}
+
+}  // namespace
+}  // namespace routesim::sim
