@@ -66,7 +66,8 @@ constexpr std::array<void (*)(EraTraits&), kEraCount> kChanges = {
       t.token_load_needs_producer = true;
       t.filtered_out_is_429 = true;
     },
-    [](EraTraits&) {},  // July 2026; from here on tiers and pulls change.
+    // July 2026; from here on tiers and pulls change.
+    [](EraTraits& t) { t.precise.forgets_removed = true; },
     [](EraTraits& t) {
       t.pull_source = PullSourceRule::kBand;
       t.bounds_waiting = true;  // Pull request 2123, 23 July.

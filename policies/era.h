@@ -100,6 +100,7 @@ struct PreciseTraits {
   bool lookup_candidates_only;  ///< Min-max sees only candidates, not every indexed pod.
   bool speculative_indexing;    ///< The parameter exists.
   bool clears_on_all_blocks_cleared;
+  bool forgets_removed;  ///< An endpoint's blocks go when it is not ready (pull request 1738).
   bool counts_duplicate_stores;     ///< BlockRemoved is suppressed until the last copy is gone.
   bool token_processor_in_indexer;  ///< tokenProcessorConfig belongs inside indexerConfig.
   KvEventFeed kv_event_feed;

@@ -272,10 +272,25 @@ void Scheduler::on_completed(std::uint64_t request, SimTime now) {
 }
 
 void Scheduler::on_endpoint_removed(EndpointRow row, const EndpointTable& endpoints, SimTime now) {
+  {
+    const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
+    for (const auto& plugin : plugins_->all()) plugin->on_endpoint_removed(row, now);
+  }
+  forget_blocks(row, endpoints);
+}
+
+void Scheduler::on_endpoint_unready(EndpointRow row, const EndpointTable& endpoints, SimTime now) {
+  if (by_address_ || traits(config_.era).precise.forgets_removed) {
+    on_endpoint_removed(row, endpoints, now);
+    return;
+  }
   const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   for (const auto& plugin : plugins_->all()) plugin->on_endpoint_removed(row, now);
+}
+
+void Scheduler::forget_blocks(EndpointRow row, const EndpointTable& endpoints) {
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   if (!plugins_->precise) return;
-  // Ranks of one address share their entries, which go with the last of them.
   for (EndpointRow other = 0; by_address_ && other < endpoints.rows(); ++other)
     if (other != row && endpoints.live(other) &&
         endpoints.address_group(other) == endpoints.address_group(row))

@@ -101,6 +101,13 @@ class Scheduler {
   void on_completed(std::uint64_t request, SimTime now);
   /// Call before EndpointTable::remove.
   void on_endpoint_removed(EndpointRow row, const EndpointTable& endpoints, SimTime now);
+  /// The same for one that may come back to its row and address. Up to v0.9.0 the precise index
+  /// keeps its blocks then; call forget_blocks() when another endpoint takes the row. (Where ranks
+  /// share entries by address it forgets them, other than the releases before v0.7.0.)
+  void on_endpoint_unready(EndpointRow row, const EndpointTable& endpoints, SimTime now);
+  /// The precise index forgets an endpoint. Ranks of one address share their entries, which go with
+  /// the last of them.
+  void forget_blocks(EndpointRow row, const EndpointTable& endpoints);
   /// Expires what is due: speculative index entries, counters with a time-out, session bindings.
   /// Call before schedule(), which is const and sees what the last call left. Cheap when nothing
   /// is due. Instants must not go back.

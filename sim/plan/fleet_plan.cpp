@@ -12,6 +12,37 @@ namespace {
 
 constexpr std::int64_t kMostPlaces = 65'536;
 
+/// Sizes of batches from `first` to `last`, `step` apart, that are not above `most`.
+std::int64_t sizes(std::int64_t first, std::int64_t last, std::int64_t step, std::int64_t most) {
+  return most < first ? 0 : (std::min(last, most) - first) / step + 1;
+}
+
+/// vLLM: 1, 2, 4, then every eighth size; in its releases of 2026 every sixteenth above 256
+/// (cudagraph_capture_sizes in its logs).
+std::int64_t vllm_sizes(std::int64_t most, bool eighths) {
+  const std::int64_t small = (most >= 1) + (most >= 2) + (most >= 4);
+  return small +
+         (eighths ? sizes(8, 512, 8, most) : sizes(8, 256, 8, most) + sizes(272, 512, 16, most));
+}
+
+/// Graphs that a server captures at its start. vLLM: of twice its sequences, 512 at most,
+/// piecewise; from 0.11 on full ones for decoding, too (CUDAGraphMode.FULL_AND_PIECEWISE). SGLang
+/// 0.5.9: _generate_cuda_graph_batch_sizes() in server_args.py.
+std::int64_t graphs_of(const EngineConfig& engine, const EngineRules& rules) {
+  if (engine.enforce_eager) return 0;
+  if (rules.sglang) {
+    const std::int64_t most = rules.sglang->largest_graph;
+    return (most >= 1) + (most >= 2) + sizes(4, 12, 4, most) + sizes(16, 256, 8, most) +
+           sizes(272, 496, 16, most) + sizes(512, most, 32, most);
+  }
+  const bool eighths = !from_2026(engine.preset);
+  const std::int64_t most = std::min<std::int64_t>(512, 2 * rules.max_num_seqs);
+  const std::int64_t full = engine.preset == EnginePreset::k2025Q3
+                                ? 0
+                                : vllm_sizes(std::min(most, rules.max_num_seqs), eighths);
+  return vllm_sizes(most, eighths) + full;
+}
+
 bool is(const FleetEventConfig& e, FleetEventKind kind) { return e.kind == kind; }
 
 /// Events that end pods, whose places are taken until they are gone.
@@ -168,37 +199,6 @@ void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& wher
             "its query number " + std::to_string(i + 1) + " reads a metric that is not simulated",
             "simulated are waiting, running, KV use, tokens, requests, TTFT, TPOT, "
             "latency and the endpoint picker's means of its pool");
-}
-
-/// Sizes of batches from `first` to `last`, `step` apart, that are not above `most`.
-std::int64_t sizes(std::int64_t first, std::int64_t last, std::int64_t step, std::int64_t most) {
-  return most < first ? 0 : (std::min(last, most) - first) / step + 1;
-}
-
-/// vLLM: 1, 2, 4, then every eighth size; in its releases of 2026 every sixteenth above 256
-/// (cudagraph_capture_sizes in its logs).
-std::int64_t vllm_sizes(std::int64_t most, bool eighths) {
-  const std::int64_t small = (most >= 1) + (most >= 2) + (most >= 4);
-  return small +
-         (eighths ? sizes(8, 512, 8, most) : sizes(8, 256, 8, most) + sizes(272, 512, 16, most));
-}
-
-/// Graphs that a server captures at its start. vLLM: of twice its sequences, 512 at most,
-/// piecewise; from 0.11 on full ones for decoding, too (CUDAGraphMode.FULL_AND_PIECEWISE). SGLang
-/// 0.5.9: _generate_cuda_graph_batch_sizes() in server_args.py.
-std::int64_t graphs_of(const EngineConfig& engine, const EngineRules& rules) {
-  if (engine.enforce_eager) return 0;
-  if (rules.sglang) {
-    const std::int64_t most = rules.sglang->largest_graph;
-    return (most >= 1) + (most >= 2) + sizes(4, 12, 4, most) + sizes(16, 256, 8, most) +
-           sizes(272, 496, 16, most) + sizes(512, most, 32, most);
-  }
-  const bool eighths = !from_2026(engine.preset);
-  const std::int64_t most = std::min<std::int64_t>(512, 2 * rules.max_num_seqs);
-  const std::int64_t full = engine.preset == EnginePreset::k2025Q3
-                                ? 0
-                                : vllm_sizes(std::min(most, rules.max_num_seqs), eighths);
-  return vllm_sizes(most, eighths) + full;
 }
 
 /// Surge of a roll-out, at most.

@@ -195,7 +195,7 @@ void Router::feed_balancers() {
 void Router::look_again() {
   known_.rows.clear();
   for (std::uint32_t row = 0; row < endpoints_.rows(); ++row)
-    if (!known_.names[row].empty()) known_.rows.push_back(row);
+    if (table_.live(row)) known_.rows.push_back(row);
   known_.all = known_.rows.size() == endpoints_.rows();
   if (!known_.all) {
     known_.metrics = {};
@@ -231,9 +231,8 @@ const policies::EndpointTable& Router::known_metrics() {
 void Router::leave(std::uint32_t row, SimTime now) {
   if (!table_.live(row)) return;
   for (Instance& in : instances_)
-    if (in.scheduler != nullptr && in.runs) in.scheduler->on_endpoint_removed(row, table_, now);
+    if (in.scheduler != nullptr && in.runs) in.scheduler->on_endpoint_unready(row, table_, now);
   table_.remove(EndpointId(row));
-  known_.names[row].clear();
   if (events_) events_->set_deaf(row, true);
   look_again();
 }
@@ -242,7 +241,12 @@ void Router::join(std::uint32_t row, std::int64_t pod, SimTime) {
   if (table_.live(row)) return;
   const EndpointHome& home = endpoints_[endpoints_.first(row)];
   table_.add_at(row, endpoint_info(home, plan_.pools[home.pool], pod));
-  known_.names[row] = pod_name(home, pod);
+  const std::string name = pod_name(home, pod);
+  // A container that is started again in its pod finds what the index still says of it.
+  for (Instance& in : instances_)
+    if (in.scheduler != nullptr && name != known_.names[row])
+      in.scheduler->forget_blocks(row, table_);
+  known_.names[row] = name;
   if (events_) events_->set_deaf(row, false);
   look_again();
 }

@@ -130,7 +130,7 @@ class Router {
   };
   /// The servers that balancers know, where some rows have none.
   struct Known {
-    std::vector<std::string> names;   ///< By row; "" = nobody is there.
+    std::vector<std::string> names;   ///< By row, also of the server that left it.
     std::vector<std::uint32_t> rows;  ///< By index of a balancer's endpoint.
     policies::EndpointTable metrics;  ///< The same order, where it is not that of the rows.
     bool all = true;                  ///< Every row has a server, so that indexes are rows.

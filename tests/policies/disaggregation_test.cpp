@@ -108,6 +108,29 @@ TEST(PodKeys, AllRanksOfAPodShareItsIndexEntriesUntilTheLastIsGone) {
   EXPECT_TRUE(s->precise_index()->holders(1).empty());
 }
 
+// llm-d-router pull request 1738 (June 2026) clears the entries of an endpoint that is not ready.
+TEST(PodKeys, AnEndpointThatIsNotReadyIsForgottenSince1738) {
+  const std::string yaml =
+      "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
+      "- type: precise-prefix-cache-scorer\n- type: single-profile-handler\n"
+      "schedulingProfiles:\n- name: default\n  plugins:\n"
+      "  - pluginRef: precise-prefix-cache-scorer\n";
+  for (const Era era : {Era::kV0_7_0, Era::kMay2026, Era::kV0_9_0, Era::kJul2026, Era::kLate2026}) {
+    const auto s = make_scheduler(yaml, {.era = era, .distribution = {}, .registry = nullptr});
+    ASSERT_NE(s, nullptr);
+    const EndpointTable table = make_endpoints(2);
+    const std::vector<std::uint64_t> keys = {1, 2, 3};
+    for (const EndpointRow row : {0U, 1U})
+      s->precise_index()->stored(EndpointId(s->index_holder(table, row)), kGpuTier, 0, keys, keys);
+    s->on_endpoint_unready(0, table, SimTime::zero());
+    EXPECT_EQ(s->precise_index()->holders(1).size(), era < Era::kJul2026 ? 2U : 1U) << name(era);
+    s->forget_blocks(0, table);
+    EXPECT_EQ(s->precise_index()->holders(1).size(), 1U);
+    s->on_endpoint_removed(1, table, SimTime::zero());
+    EXPECT_TRUE(s->precise_index()->holders(1).empty());
+  }
+}
+
 std::string disagg_document(const std::string& decode_scorers) {
   return "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
          "- type: disagg-profile-handler\n  parameters:\n    stageOrder: prefill-first\n"
