@@ -305,7 +305,7 @@ void Fleet::crash(std::uint32_t server, std::optional<Duration> repair, SimTime 
   ++s.epoch;
   if (s.state == State::kReady) {
     actions_.stop(server, ServerEnd::kKilled, now);
-    book(later(now, leave_delay()), What::kLeave, server);
+    book(later(now, unseen_delay()), What::kLeave, server);
   }
   ++tallies_[s.pool].result.ends;
   set_state(server, State::kDown, now);
@@ -322,7 +322,7 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   if (is_serving(s.state)) actions_.stop(server, ServerEnd::kVanished, now);
   ++tallies_[s.pool].result.ends;
   set_state(server, State::kVanished, now);
-  book(later(now, kNodeGrace + leave_delay()), What::kLeave, server);
+  book(later(now, kNodeGrace + unseen_delay()), What::kLeave, server);
   book(later(now, kNodeGrace + kUnreachable), What::kReplace, server);
   reconcile(owner_of(s), now);
 }

@@ -190,6 +190,8 @@ class Fleet {
   std::int64_t counted(const ReplicaSet& set, bool ready) const;
   void fill(const ReplicaSet& set, SimTime now);
   Duration join_delay() const { return discovery_.join.value_or(Duration::zero()); }
+  /// Of a server that ends without a word.
+  Duration unseen_delay() const { return discovery_.leave_unseen.value_or(leave_delay()); }
   Duration leave_delay() const { return discovery_.leave.value_or(Duration::zero()); }
   void set_state(std::uint32_t server, State state, SimTime now);
   static void count_time(Tally& tally, SimTime now);
