@@ -28,6 +28,7 @@ namespace routesim::workloads {
 template <class T>
 struct LoadKey;
 
+class ArrivalStream;
 class ConversationReader;
 struct CsvColumns;
 struct MissingLengths;
@@ -45,6 +46,10 @@ struct LoadInputs {
   TraceOpener trace{};
   std::shared_ptr<TraceSurvey> survey{};  ///< Shared by all loads made of `trace`; may be null.
   std::shared_ptr<const std::vector<Session>> sessions{};
+  TraceOpener demand_trace{};  ///< The trace of `workload.demand`.
+  /// Makes the due times of the one stage of a load that take_demand() changed, in place of the
+  /// tool's own; may be empty.
+  std::function<std::unique_ptr<ArrivalStream>()> arrivals{};
 };
 
 /// A file that a load names.
@@ -93,8 +98,10 @@ struct LoadTraits {
   bool rate_is_count = false;      ///< Reports give a stage's number of requests as its rate.
   bool is_chat = false;            ///< Requests are messages, not one prompt.
   bool is_trace = false;           ///< The records of one file, as they are.
-  double interval_s = 0;           ///< Pause after every stage.
-  double burstiness = 1;           ///< Shape of the gamma gaps between arrivals.
+  /// Why LoadInputs::arrivals cannot say when its requests are due; empty where they can.
+  std::string_view own_times = "its requests have times of their own";
+  double interval_s = 0;  ///< Pause after every stage.
+  double burstiness = 1;  ///< Shape of the gamma gaps between arrivals.
   /// Percentiles of lifecycle reports; the default is inference-perf's.
   std::vector<double> percentiles = {0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9};
   GoodputConstraints goodput{};

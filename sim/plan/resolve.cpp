@@ -674,9 +674,26 @@ AdapterDemand Resolver::adapters(const Scenario& s) {
 /// Why the load has no rate to hold, or "".
 std::string held(WorkloadConfig& workload, const HeldRate& hold) {
   std::string why_not = hold_rate(workload.load, hold.rate, hold.duration.to_seconds());
-  if (why_not.empty()) workload.hold = hold;
-  if (why_not.empty()) workload.options.warmup_stages = 0;
+  if (!why_not.empty()) return why_not;
+  workload.hold = hold;
+  workload.demand.reset();
+  workload.options.warmup_stages = 0;
   return why_not;
+}
+
+/// The load made ready for its demand, or an error.
+void prepare_demand(WorkloadConfig& workload, Diagnostics& diagnostics) {
+  if (workload.hold) {
+    diagnostics.warning({}, "workload.demand",
+                        "has no effect: workload.hold takes its place, one steady rate");
+    return;
+  }
+  const std::string why_not = take_demand(workload.load);
+  if (!why_not.empty())
+    diagnostics.error({}, "workload.demand", "has no rates to take the place of: " + why_not,
+                      "groups, vllm_bench with random data, and inference_perf with load type "
+                      "constant or poisson and data without turns can have one");
+  workload.options.warmup_stages = 0;
 }
 
 /// The load with what its tool does by default, which is of the same release as the servers.
@@ -684,6 +701,7 @@ WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics
   WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
   if (!s.cluster.pools.empty())
     set_release_defaults(out.load, !from_2026(s.cluster.pools.front().engine.preset));
+  if (out.demand) prepare_demand(out, diagnostics);
   if (!out.hold) return out;
   if (out.hold->warm_up >= out.hold->duration)
     diagnostics.error({}, "workload.hold.warm_up", "leaves nothing to report",
@@ -698,6 +716,7 @@ std::unique_ptr<workloads::LoadGenerator> make_load(const WorkloadConfig& w,
                                                     std::uint64_t seed, Diagnostics& d) {
   workloads::WorkloadOptions options = w.options;
   options.seed = seed;
+  if (w.demand) return make_load_generator(w.load, *w.demand, options, inputs, d);
   return make_load_generator(w.load, options, inputs, d);
 }
 
@@ -705,6 +724,8 @@ std::unique_ptr<workloads::LoadGenerator> make_load(const WorkloadConfig& w,
 void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator& load,
                   Diagnostics& diagnostics) {
   double seconds = traits_of(workload.load).interval_s * static_cast<double>(load.stages().size());
+  // Its stages follow each other without a pause.
+  if (workload.demand && !workload.hold) seconds = 0;
   for (const workloads::StageInfo& stage : load.stages())
     if (stage.requested_rate > 0 && std::isfinite(stage.requested_rate) && stage.requests > 0)
       seconds += static_cast<double>(stage.requests) / stage.requested_rate;
@@ -868,6 +889,7 @@ std::string hold_rate(RunPlan& plan, const HeldRate& hold) {
   LoadMaker changed = *maker;
   if (std::string why_not = held(changed.workload, hold); !why_not.empty()) return why_not;
   plan.scenario.workload.hold = hold;
+  plan.scenario.workload.demand.reset();
   plan.make_load = std::move(changed);
   return {};
 }
@@ -875,6 +897,10 @@ std::string hold_rate(RunPlan& plan, const HeldRate& hold) {
 WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics) {
   WorkloadConfig out = workload;
   if (workload.rate_scale == 1) return out;
+  if (out.demand && !out.hold) {
+    out.demand->scale *= workload.rate_scale;
+    return out;
+  }
   const std::string nothing = scale_rates(out.load, workload.rate_scale);
   if (!nothing.empty())
     diagnostics.error({}, "workload.rate_scale", "has no rate to multiply: " + nothing,

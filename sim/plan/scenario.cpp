@@ -315,6 +315,12 @@ void describe(Describer& d, WorkloadConfig& c) {
        "One steady rate in place of the stages that the load has. An error where it has no rate."},
       c.hold);
   field(d,
+        {"demand",
+         "Rates over a day or a week, or the arrivals of a trace, in place of the rates, stages "
+         "and numbers of requests that the load has; arrivals are Poisson. An error where the load "
+         "has no rate, or turns."},
+        c.demand);
+  field(d,
         {"sheddable_fraction",
          "Share of requests sent with a negative priority: an endpoint picker may refuse them "
          "while the pool is saturated. Other balancers know no priorities. `classes` have an "

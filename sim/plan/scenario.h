@@ -154,8 +154,9 @@ struct WorkloadConfig {
   std::optional<std::vector<workloads::LoraSplit>> lora_traffic_split;
   /// Classes of requests; empty: all requests are alike.
   std::vector<workloads::TrafficClass> classes;
-  double rate_scale = 1;            ///< Multiplies every rate of the load.
-  std::optional<HeldRate> hold;     ///< Instead of its stages.
+  double rate_scale = 1;                    ///< Multiplies every rate of the load.
+  std::optional<HeldRate> hold;             ///< Instead of its stages.
+  std::optional<workloads::Demand> demand;  ///< The same; `hold` goes before it.
   double sheddable_fraction = 0;    ///< Share of requests the router may refuse (priority -1).
   double output_token_scale = 1.0;  ///< Tokens the client counts per token generated.
   Duration client_overhead;         ///< Client and network time before the router has a request.

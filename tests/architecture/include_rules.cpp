@@ -128,6 +128,7 @@ std::vector<Direction> all_rooms() {
       {"workloads/guidellm", {"base", "workloads"}},
       {"workloads/traces", {"base", "workloads"}},
       {"workloads/conversations", {"base", "workloads", "workloads/traces"}},
+      {"workloads/demand", {"base", "workloads", "workloads/traces"}},
       {"workloads/sessions", {"base", "workloads", "workloads/traces"}},
       {"workloads/vllm_bench",
        {"base", "workloads", "workloads/conversations", "workloads/traces"}},

@@ -65,6 +65,13 @@ TEST(RateScale, MultipliesTheRatesOfEveryKindOfLoad) {
   EXPECT_EQ(twice(trace).load.get<workloads::TraceWorkload>()->replay.time_scale, 1.5);
 }
 
+TEST(RateScale, MultipliesADemand) {
+  WorkloadConfig w;
+  w.load.emplace<workloads::GroupLoadConfig>().rate = std::numeric_limits<double>::infinity();
+  w.demand.emplace().scale = 3;
+  EXPECT_EQ(twice(w).demand->scale, 6) << "the load's own rate has no say";
+}
+
 /// The load as one stage of 4 requests/s for 50 s.
 workloads::Load held(workloads::Load load) {
   EXPECT_EQ(hold_rate(load, 4, 50), "");

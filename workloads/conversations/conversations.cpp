@@ -12,6 +12,9 @@
 namespace routesim::workloads {
 namespace {
 
+constexpr std::string_view kClosedLoop =
+    "conversations are a closed loop: each client waits for its answers";
+
 /// V virtual users and the threads they share (k6's shared-iterations executor).
 class ConversationClient final : public LoadGenerator {
  public:
@@ -278,7 +281,9 @@ void describe(Describer& d, ConversationsConfig& t) {
   field(d, {"chat_template", "Tokens the server's chat template adds."}, t.chat_template);
 }
 
-LoadTraits traits_of(const ConversationsConfig&) { return {.is_chat = true}; }
+LoadTraits traits_of(const ConversationsConfig&) {
+  return {.is_chat = true, .own_times = kClosedLoop};
+}
 
 std::vector<LoadFile> files_of(const ConversationsConfig& config) {
   if (!config.sharegpt_path) return {};
@@ -287,13 +292,9 @@ std::vector<LoadFile> files_of(const ConversationsConfig& config) {
            .path = *config.sharegpt_path}};
 }
 
-std::string scale_rates(ConversationsConfig&, double) {
-  return "conversations are a closed loop: each client waits for its answers";
-}
+std::string scale_rates(ConversationsConfig&, double) { return std::string(kClosedLoop); }
 
-std::string hold_rate(ConversationsConfig&, double, double) {
-  return "conversations are a closed loop: each client waits for its answers";
-}
+std::string hold_rate(ConversationsConfig&, double, double) { return std::string(kClosedLoop); }
 
 std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& config,
                                                    const WorkloadOptions& options,

@@ -104,7 +104,7 @@ void describe(Describer& d, GroupLoadConfig& t) {
         RealRange{.min = 0, .max = 1e9});
 }
 
-LoadTraits traits_of(const GroupLoadConfig&) { return {}; }
+LoadTraits traits_of(const GroupLoadConfig&) { return {.own_times = {}}; }
 
 std::vector<LoadFile> files_of(const GroupLoadConfig&) { return {}; }
 
@@ -122,7 +122,8 @@ std::string hold_rate(GroupLoadConfig& config, double rate, double seconds) {
 
 std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config,
                                                    const WorkloadOptions& options,
-                                                   const LoadInputs&, Diagnostics& diagnostics) {
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics) {
   Diagnostics found;
   check_distribution(config.prefix_len, SamplerKind::kGeneral, "prefix_len", found);
   check_distribution(config.suffix_len, SamplerKind::kGeneral, "suffix_len", found);
@@ -143,8 +144,10 @@ std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config
   plan.info.concurrency = config.max_concurrency;
   if (config.max_concurrency > 0) plan.permits = config.max_concurrency;
   if (config.timeout_s > 0) plan.timeout = Duration::from_seconds(config.timeout_s);
-  plan.arrivals = exponential_arrivals(config.rate, config.requests,
-                                       RandomStream(options.seed, Stream::kArrivals));
+  plan.arrivals = inputs.arrivals
+                      ? inputs.arrivals()
+                      : exponential_arrivals(config.rate, config.requests,
+                                             RandomStream(options.seed, Stream::kArrivals));
   std::vector<StagePlan> plans;
   plans.push_back(std::move(plan));
   return std::make_unique<StagedClient>(

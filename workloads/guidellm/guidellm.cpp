@@ -441,6 +441,7 @@ LoadTraits traits_of(const Config& config) {
   traits.report_name = "guidellm";
   traits.is_chat = config.chat;
   traits.finds_rates = config.profile.kind == ProfileKind::kSweep;
+  traits.own_times = "guidellm sends by the slots and limits of its strategies";
   return traits;
 }
 

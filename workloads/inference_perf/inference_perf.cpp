@@ -319,7 +319,8 @@ StageLoad make_stage(const Config& c, const WorkloadOptions& options, const Load
       out.info.requested_rate = *s.rate;
       out.info.duration_s = duration;
       out.info.requests = requests_of_stage(*s.rate, duration);
-      out.arrivals = rate_arrivals(c.load.type, *s.rate, duration, random);
+      out.arrivals = inputs.arrivals ? inputs.arrivals()
+                                     : rate_arrivals(c.load.type, *s.rate, duration, random);
     }
   }
   return out;
@@ -426,6 +427,12 @@ std::unique_ptr<LoadGenerator> make_client(const Config& c, const WorkloadOption
 }
 
 }  // namespace
+
+std::string_view own_times_of(const Config& config) {
+  if (replays_sessions(config)) return "its sessions say when each request follows";
+  return has_turns(config) ? "its turns wait for each other, and a conversation ends with its stage"
+                           : "";
+}
 
 std::string stage_path(std::size_t i, const std::string& key) {
   return "load.stages[" + std::to_string(i) + "]" + (key.empty() ? "" : ".") + key;

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/describe.h"
 #include "workloads/inference_perf/inference_perf.h"
+#include "workloads/inference_perf/inference_perf_data.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
@@ -373,6 +374,7 @@ LoadTraits traits_of(const Workload& workload) {
   traits.random_text = c.data.type == DataType::kRandom || c.data.type == DataType::kSharedPrefix;
   traits.finds_rates = c.load.sweep.has_value();
   traits.rate_is_count = c.load.type == LoadType::kConcurrent;
+  traits.own_times = own_times_of(c);
   traits.interval_s = c.load.interval;
   traits.percentiles = c.report.request_lifecycle.percentiles;
   traits.goodput = c.report.goodput.constraints;

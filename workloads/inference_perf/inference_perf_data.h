@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "workloads/client.h"
@@ -19,6 +20,9 @@ std::unique_ptr<RequestSource> make_source(const Config& config, const WorkloadO
 
 /// The turns that data.type asks for.
 std::unique_ptr<SessionSource> make_sessions(const Config& config, const WorkloadOptions& options);
+
+/// LoadTraits::own_times.
+std::string_view own_times_of(const Config& config);
 
 /// conversation_replay.
 std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config,

@@ -108,6 +108,13 @@ std::string hold_rate(Load& load, double rate, double seconds) {
   return with_tool(load, std::string{}, [&](auto& tool) { return hold_rate(tool, rate, seconds); });
 }
 
+std::string take_demand(Load& load) {
+  // The stage's own rate and length are not used.
+  constexpr double kRate = 1, kSeconds = 1000;
+  const std::string_view own = traits_of(load).own_times;
+  return own.empty() ? hold_rate(load, kRate, kSeconds) : std::string(own);
+}
+
 void set_release_defaults(Load& load, bool old_servers) {
   with_tool(load, false, [old_servers](auto& tool) {
     if constexpr (requires { set_release_defaults(tool, old_servers); })
@@ -123,6 +130,20 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Load& load, const Workl
   return with_tool(load, std::unique_ptr<LoadGenerator>(), [&](const auto& tool) {
     return make_load_generator(tool, options, inputs, diagnostics);
   });
+}
+
+std::unique_ptr<LoadGenerator> make_load_generator(const Load& load, const Demand& demand,
+                                                   const WorkloadOptions& options,
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics) {
+  const std::optional<DemandArrivals> arrivals =
+      demand_arrivals(demand, options.seed, inputs, diagnostics);
+  if (!arrivals) return nullptr;
+  LoadInputs timed = inputs;
+  timed.arrivals = arrivals->make;
+  std::unique_ptr<LoadGenerator> made = make_load_generator(load, options, timed, diagnostics);
+  if (made == nullptr) return nullptr;
+  return with_report_stages(std::move(made), *arrivals, demand.report_every);
 }
 
 }  // namespace routesim::workloads

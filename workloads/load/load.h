@@ -14,6 +14,7 @@
 #include "base/describe.h"
 #include "base/diagnostic.h"
 #include "workloads/conversations/conversations.h"
+#include "workloads/demand/demand.h"
 #include "workloads/groups/group_load.h"
 #include "workloads/guidellm/guidellm.h"
 #include "workloads/inference_perf/inference_perf.h"
@@ -90,12 +91,22 @@ std::string scale_rates(Load& load, double by);
 /// `seconds`: what it would be if it never ended. Returns why it has no rate to hold, or "".
 std::string hold_rate(Load& load, double rate, double seconds);
 
+/// Makes the load one reported stage, whose requests come when a demand says. Returns why the load
+/// cannot, or "".
+std::string take_demand(Load& load);
+
 /// Sets what a tool does by default and its file does not say. `old_servers`: the servers are of
 /// 2025, and so is the tool.
 void set_release_defaults(Load& load, bool old_servers);
 
 /// Null when `diagnostics` received an error. The load must have a tool.
 std::unique_ptr<LoadGenerator> make_load_generator(const Load& load, const WorkloadOptions& options,
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics);
+
+/// The same for a load that take_demand() changed: `demand` says when its requests come.
+std::unique_ptr<LoadGenerator> make_load_generator(const Load& load, const Demand& demand,
+                                                   const WorkloadOptions& options,
                                                    const LoadInputs& inputs,
                                                    Diagnostics& diagnostics);
 

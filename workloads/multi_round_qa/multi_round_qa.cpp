@@ -274,7 +274,9 @@ void describe(Describer& d, MultiRoundQaConfig& t) {
 }
 
 LoadTraits traits_of(const MultiRoundQaConfig& config) {
-  return {.is_chat = true, .interval_s = config.interval};
+  return {.is_chat = true,
+          .own_times = "each user of multi_round_qa asks when the last answer has come",
+          .interval_s = config.interval};
 }
 
 std::vector<LoadFile> files_of(const MultiRoundQaConfig& config) {

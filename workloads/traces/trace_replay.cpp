@@ -15,6 +15,8 @@
 namespace routesim::workloads {
 namespace {
 
+constexpr std::string_view kRecordTimes = "a trace has the times of its records";
+
 /// Bounds of the memory for prompts that may come again: some 50 MB for those seen, and 200 MB for
 /// those kept and their block keys.
 constexpr std::size_t kMostSeen = 1'000'000;
@@ -429,7 +431,7 @@ void describe(Describer& d, TraceWorkload& t) {
   describe(d, t.replay);
 }
 
-LoadTraits traits_of(const TraceWorkload&) { return {.is_trace = true}; }
+LoadTraits traits_of(const TraceWorkload&) { return {.is_trace = true, .own_times = kRecordTimes}; }
 
 std::vector<LoadFile> files_of(const TraceWorkload& t) {
   if (t.file.empty()) return {};
@@ -449,9 +451,7 @@ std::string scale_rates(TraceWorkload& t, double by) {
   return {};
 }
 
-std::string hold_rate(TraceWorkload&, double, double) {
-  return "a trace has the times of its records";
-}
+std::string hold_rate(TraceWorkload&, double, double) { return std::string(kRecordTimes); }
 
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
                                                    const WorkloadOptions& options,

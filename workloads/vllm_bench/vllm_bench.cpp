@@ -168,6 +168,10 @@ StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Load
       c.ramp_up_strategy == RampUp::kNone ? c.request_rate : *c.ramp_up_end_rps;
   if (!std::isinf(plan.info.requested_rate))
     plan.info.duration_s = static_cast<double>(n) / plan.info.requested_rate;
+  if (inputs.arrivals) {
+    plan.arrivals = inputs.arrivals();
+    return plan;
+  }
   const std::uint64_t seed = mix64(options.seed, static_cast<std::uint64_t>(c.seed));
   const VllmArrivals arrivals{.requests = n,
                               .rate = c.request_rate,
@@ -178,6 +182,16 @@ StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Load
                               .legacy = c.legacy_arrivals};
   set_arrivals(vllm_arrivals(arrivals, RandomStream(seed, Stream::kArrivals)), plan);
   return plan;
+}
+
+/// Data whose prompts are made one by one has as many as are asked for.
+std::string_view own_times_of(const Config& c) {
+  if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed)
+    return "a timed trace has the times of its records";
+  if (c.dataset_name != Dataset::kRandom && c.dataset_name != Dataset::kSonnet)
+    return "this data set of vllm_bench has a number of prompts that is known beforehand (random "
+           "and sonnet have not)";
+  return c.burstiness == 1 ? "" : "burstiness makes its arrivals other than Poisson";
 }
 
 }  // namespace
@@ -222,6 +236,7 @@ LoadTraits traits_of(const Config& c) {
       c.dataset_name == Dataset::kRandom || c.dataset_name == Dataset::kPrefixRepetition;
   traits.is_chat = c.chat;
   traits.burstiness = c.burstiness;
+  traits.own_times = own_times_of(c);
   for (const std::string& name : c.lora_modules)
     traits.adapters.shares.push_back(
         {.name = name, .split = 1.0 / static_cast<double>(c.lora_modules.size())});

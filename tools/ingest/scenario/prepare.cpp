@@ -193,6 +193,17 @@ void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs
     else if (file.kind == Kind::kPrompts)
       inputs.conversations = open_prompts(path, where, key, diagnostics);
   }
+  const std::optional<workloads::Demand>& demand = variant.scenario.workload.demand;
+  if (demand && !demand->arrivals_of.empty()) {
+    const std::string key = "workload.demand.arrivals_of";
+    inputs.demand_trace = open_trace({.path = path_at(variant, key, demand->arrivals_of),
+                                      .path_where = variant.provenance.nearest(key),
+                                      .path_key = key,
+                                      .format = {},
+                                      .format_where = {},
+                                      .format_key = {}},
+                                     diagnostics);
+  }
   if (inputs.trace) inputs.survey = std::make_shared<workloads::TraceSurvey>();
   inputs.sessions = read_replay_sessions(variant, diagnostics);
 }
@@ -496,6 +507,10 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
     if (file.kind != Kind::kSessions && file.kind != Kind::kSessionFolder &&
         file.kind != Kind::kUnread)
       add("workload." + file.key, file.path);
+  if (const auto& demand = variant.scenario.workload.demand) {
+    add("workload.demand.csv", demand->csv);
+    add("workload.demand.arrivals_of", demand->arrivals_of);
+  }
   Diagnostics unread;  // Reported when the files were needed.
   for (ReferencedFile& file : replay_files(variant, unread)) files.push_back(std::move(file));
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);

@@ -13,6 +13,7 @@
 #include "tools/ingest/loads/vllm_bench_yaml.h"
 #include "tools/ingest/routers/endpoint_picker_yaml.h"
 #include "tools/ingest/routers/router_config.h"
+#include "tools/ingest/scenario/demand_file.h"
 #include "tools/ingest/scenario/file_kind.h"
 #include "tools/ingest/scenario/run_checks.h"
 #include "tools/ingest/servers/kv_tier_files.h"
@@ -388,6 +389,19 @@ void read_load(LoadedVariant& variant, Diagnostics& diagnostics) {
   if (root != nullptr) workload->config = load_inference_perf(root, options, diagnostics);
 }
 
+/// The rows of the demand's file become its profile.
+void read_demand(LoadedVariant& variant, Diagnostics& diagnostics) {
+  std::optional<workloads::Demand>& demand = variant.scenario.workload.demand;
+  if (!demand || demand->csv.empty()) return;
+  const std::string key = "workload.demand.csv";
+  const SourceLocation where = variant.provenance.nearest(key);
+  if (!demand->profile.empty())
+    diagnostics.error(where, key, "takes the place of profile, and both are given",
+                      "leave out one of the two");
+  else
+    demand->profile = read_demand_csv(resolve_path(demand->csv, where), where, key, diagnostics);
+}
+
 LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& request,
                            const std::vector<Assignment>& assignments, Diagnostics& diagnostics) {
   LoadedVariant variant;
@@ -412,6 +426,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   check_pool_names(variant, diagnostics);
   check_labels(variant, diagnostics);
   warn_of_left_out_tiers(variant.scenario, variant.provenance, diagnostics);
+  read_demand(variant, diagnostics);
   Diagnostics load;  // Read first, since it sends what the router reads; said last.
   read_load(variant, load);
   read_router(variant, diagnostics);
