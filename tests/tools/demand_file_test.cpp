@@ -74,7 +74,7 @@ class DemandScenario : public testing::ScenarioTest {
     std::optional<sim::RunPlan> plan;
     if (!d.has_errors()) plan = prepare(loaded.variants.front(), d);
     EXPECT_TRUE(plan) << messages_of(d);
-    if (!plan) return {};
+    if (!plan) return sim::RunResult();
     sim::Simulation simulation(*plan, {.seed = 1, .check = true, .observers = {}}, d);
     return simulation.run();
   }
