@@ -95,6 +95,17 @@ TEST_F(DemandScenario, HasResultsByTheHour) {
   }
 }
 
+// Run with every check, although answers go on when the next stage has begun.
+TEST_F(DemandScenario, MayHaveStagesThatOverlap) {
+  const sim::RunResult result = run("profile: [{at: 0h, rate: 40}], period: 40s, report_every: 1s");
+  ASSERT_EQ(result.stages.size(), 40U);
+  std::int64_t overlapping = 0;
+  for (std::size_t i = 0; i + 1 < result.stages.size(); ++i)
+    overlapping += result.stages[i].last_end > result.stages[i + 1].first_send;
+  EXPECT_GT(overlapping, 10);
+  EXPECT_EQ(result.summary.successes, result.summary.requests);
+}
+
 TEST_F(DemandScenario, TakesTheTimesOfATrace) {
   write("t.csv",
         "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:00:00,374,44\n"

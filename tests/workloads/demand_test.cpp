@@ -92,6 +92,12 @@ TEST(DemandCurve, RepeatsAndGrowsByTheDay) {
   EXPECT_NEAR(expected(demand, 24 * 61, 24 * 62) / first, std::pow(1.1, 61 / (365.25 / 12)), 1e-12);
   EXPECT_NEAR(expected(demand, 24, 25) / expected(demand, 23, 24),
               0.5 / 1 * std::pow(1.1, 1 / (365.25 / 12)), 1e-12);
+  Demand two_days = profile({{hours(0), 1}});
+  two_days.period = hours(48);
+  two_days.growth_per_month = 0.1;
+  EXPECT_NEAR(expected(two_days, 24, 48) / expected(two_days, 0, 24),
+              std::pow(1.1, 1 / (365.25 / 12)), 1e-12)
+      << "at midnight, whatever the period";
 }
 
 TEST(DemandCurve, LastsAsLongAsItsPointsNeed) {
