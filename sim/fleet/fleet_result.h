@@ -26,9 +26,9 @@ struct FleetPoolResult {
   double mean_servers = 0;  ///< Pods that exist, over time: what is paid for.
   double mean_ready = 0;    ///< Servers that serve, over time.
   std::int64_t most_servers = 0, least_ready = 0;
-  std::int64_t starts = 0;         ///< Processes that became ready.
-  std::int64_t ends = 0;           ///< Processes that ended while they served or started.
-  std::vector<FleetPoint> points{};  ///< Of the whole run: each change; the first Fleet::kMostMarks.
+  std::int64_t starts = 0;           ///< Processes that became ready.
+  std::int64_t ends = 0;             ///< Processes that ended while they served or started.
+  std::vector<FleetPoint> points{};  ///< Each change of the whole run; the first kMostMarks.
 };
 
 struct FleetResult {

@@ -3,6 +3,30 @@
 namespace routesim::sim {
 
 namespace {
+/// How a server's model is spread over GPUs.
+void describe_parallelism(Describer& d, PoolConfig& c) {
+  field(d, {"tensor_parallel", "GPUs one engine core is sliced over."}, c.tensor_parallel,
+        IntRange{1, 64});
+  field(d, {"pipeline_parallel", "Pipeline stages."}, c.pipeline_parallel, IntRange{1, 64});
+  field(d,
+        {"data_parallel",
+         "Engine cores (DP ranks) per server, each with its own scheduler and KV cache."},
+        c.data_parallel, IntRange{1, 256});
+  field(d,
+        {"expert_parallel",
+         "Spread the experts of a MoE model over all ranks; they then step in lock step."},
+        c.expert_parallel);
+  field(d,
+        {"decode_context_parallel",
+         "GPUs of tensor_parallel that share the KV of a sequence instead of keeping copies."},
+        c.decode_context_parallel, IntRange{1, 64});
+  field(d,
+        {"data_parallel_balancing",
+         "external: each rank is an endpoint of the router; internal: "
+         "the server's front end chooses the rank."},
+        c.data_parallel_balancing);
+}
+
 /// How the servers of a pool come and go.
 void describe_life(Describer& d, PoolConfig& c) {
   field(d,
@@ -40,26 +64,7 @@ void describe(Describer& d, PoolConfig& c) {
          "relative to this file; vllm_serve may name it too.",
          true},
         c.model);
-  field(d, {"tensor_parallel", "GPUs one engine core is sliced over."}, c.tensor_parallel,
-        IntRange{1, 64});
-  field(d, {"pipeline_parallel", "Pipeline stages."}, c.pipeline_parallel, IntRange{1, 64});
-  field(d,
-        {"data_parallel",
-         "Engine cores (DP ranks) per server, each with its own scheduler and KV cache."},
-        c.data_parallel, IntRange{1, 256});
-  field(d,
-        {"expert_parallel",
-         "Spread the experts of a MoE model over all ranks; they then step in lock step."},
-        c.expert_parallel);
-  field(d,
-        {"decode_context_parallel",
-         "GPUs of tensor_parallel that share the KV of a sequence instead of keeping copies."},
-        c.decode_context_parallel, IntRange{1, 64});
-  field(d,
-        {"data_parallel_balancing",
-         "external: each rank is an endpoint of the router; internal: "
-         "the server's front end chooses the rank."},
-        c.data_parallel_balancing);
+  describe_parallelism(d, c);
   field(d, {"kv_cache_dtype", "auto, bf16 or fp8."}, c.kv_cache_dtype);
   field(
       d,

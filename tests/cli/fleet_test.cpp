@@ -1,4 +1,7 @@
 // Events and autoscalers, as a user writes them.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/cli_fixture.h"
@@ -153,6 +156,49 @@ TEST_F(FleetCli, ComesCloseToThePublishedEpisode) {
   EXPECT_NEAR(share(1), 95.8, 5);
   const Json& pool = found["variants"][1]["fleet"]["pools"][0];
   EXPECT_NEAR(pool["mean_servers"].get<double>(), 5.93, 0.593);
+}
+
+/// A shipped scenario's results, without the runs around them.
+Json shipped(const std::function<Result(const std::vector<std::string>&)>& run,
+             const std::string& name) {
+  const Result r = run({"run", std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/" + name, "--quiet",
+                        "--no-capacity", "--no-kv-band", "-o", "json"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  return Json::parse(r.out)["variants"];
+}
+
+void expect_in_readme(const std::string& sentence) {
+  std::string readme = slurp(std::string(ROUTESIM_SOURCE_DIR) + "/README.md");
+  std::replace(readme.begin(), readme.end(), '\n', ' ');
+  EXPECT_NE(readme.find(sentence), std::string::npos) << sentence;
+}
+
+TEST_F(FleetCli, TheReadmeSaysWhatARollOutAndACrashDo) {
+  const Json found =
+      shipped([this](const auto& a) { return run(a); }, "fleet-rollout-and-crash-8xh100.yaml");
+  std::string lost;
+  for (const Json& v : found) {
+    // All that is lost is lost to the crash: answers end while preStop hooks sleep.
+    lost += (lost.empty() ? "" : ", ") + std::to_string(v["fleet"]["lost"].get<int>());
+  }
+  expect_in_readme("A crash of one of eight servers cuts off " + lost +
+                   " of 16,000 requests behind precise, approximate and session routing, and the "
+                   "roll-out none");
+  for (const Json& v : found) EXPECT_EQ(v["fleet"]["pools"][0]["ends"], 9);
+}
+
+TEST_F(FleetCli, TheReadmeSaysWhatADayCosts) {
+  const Json found = shipped([this](const auto& a) { return run(a); }, "fleet-day-16xh100.yaml");
+  std::string text;
+  for (const Json& v : found) {
+    char part[96];
+    std::snprintf(part, sizeof part, "%s%.1f servers and %.1f %% of requests within their goals",
+                  text.empty() ? "" : "; ", v["fleet"]["pools"][0]["mean_servers"].get<double>(),
+                  v["summary"]["goodput"]["percentage"].get<double>());
+    text += part;
+  }
+  expect_in_readme(text);
+  EXPECT_GE(found[0]["summary"]["load_summary"]["count"].get<int>(), 1'000'000);
 }
 
 }  // namespace

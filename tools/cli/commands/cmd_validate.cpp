@@ -140,14 +140,29 @@ std::vector<ValidationInput> blind_inputs(const std::vector<ValidationInput>& in
   return blind;
 }
 
-/// Every scenario and, for --trust, those with fitted step times once more without the fit.
+/// One of several scenarios. A question without published numbers is left out, with a warning.
+ValidationInput read_input(const std::string& path, bool alone, const Options& options,
+                           Diagnostics& diagnostics) {
+  Diagnostics found;
+  ValidationInput input = load_validation_input(path, options.all("set"), options.all("variant"),
+                                                options.has("force"), found);
+  for (Diagnostic d : found.items()) {
+    if (!alone && input.variants.empty() && d.path == "measured") d.severity = Severity::kWarning;
+    diagnostics.add(std::move(d));
+  }
+  return input;
+}
+
+/// Every scenario and, for --trust, those with fitted step times once more without the fit. Some
+/// may have no variant.
 std::vector<ValidationInput> read_inputs(const ValidateSettings& settings, const Options& options,
                                          Diagnostics& diagnostics) {
   std::vector<ValidationInput> inputs;
   for (const std::string& path : settings.paths)
-    inputs.push_back(load_validation_input(path, options.all("set"), options.all("variant"),
-                                           options.has("force"), diagnostics));
+    inputs.push_back(read_input(path, settings.paths.size() == 1, options, diagnostics));
   if (diagnostics.has_errors()) return inputs;
+  if (std::ranges::all_of(inputs, [](const ValidationInput& i) { return i.variants.empty(); }))
+    diagnostics.error({}, "measured", "no scenario names published numbers");
   if (settings.left_out) return blind_inputs(inputs, settings, options, diagnostics);
   if (!settings.trust) return inputs;
   for (std::size_t i = 0; i < settings.paths.size(); ++i) {
@@ -169,7 +184,8 @@ ExitCode run_validate(Options& options, Console& console) {
   if (!check_outputs(settings.outputs, files, console)) return ExitCode::kInvalid;
   Diagnostics diagnostics;
   const std::vector<RowLimit> limits = read_limits(settings.limits, diagnostics);
-  const std::vector<ValidationInput> inputs = read_inputs(settings, options, diagnostics);
+  std::vector<ValidationInput> inputs = read_inputs(settings, options, diagnostics);
+  std::erase_if(inputs, [](const ValidationInput& i) { return i.variants.empty(); });
   const bool valid = !diagnostics.has_errors();
   if (!valid || !quiet) console.complain(tidy(diagnostics));
   if (!valid) return ExitCode::kInvalid;

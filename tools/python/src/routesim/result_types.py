@@ -377,6 +377,66 @@ class KvTiers(TypedDict):
     link_use: LinkUse
 
 
+class OverTime(TypedDict):
+    """Its servers at each change, from the start of the run."""
+
+    #: From the start of the run, s.
+    at_s: float
+    #: Servers that exist from then on.
+    servers: int
+    #: Servers that serve from then on.
+    ready: int
+
+
+class Pool(TypedDict):
+    """What became of each pool."""
+
+    #: Its name.
+    pool: str
+    #: Servers that exist, over time: what is paid for. From the first reported stage on.
+    mean_servers: float
+    #: Servers that serve, over time.
+    mean_ready: float
+    #: Most servers at a time.
+    max_servers: int
+    #: Fewest that served at a time.
+    min_ready: int
+    #: Times that a server became ready.
+    starts: int
+    #: Times that one ended.
+    ends: int
+    #: Its servers at each change, from the start of the run.
+    over_time: list[OverTime]
+
+
+class Event(TypedDict):
+    """What happened, in time order."""
+
+    #: From the start of the run, s.
+    at_s: float
+    #: A server, a pool or a router process.
+    subject: str
+    #: What happened to it.
+    what: str
+
+
+class Fleet(TypedDict):
+    """What happened to the servers. Absent where nothing did."""
+
+    #: What became of each pool.
+    pools: list[Pool]
+    #: Times that a request lost its server.
+    lost: int
+    #: Times that the gateway then sent it once more.
+    sent_again: int
+    #: Prompts that decode servers computed because the prefill server was gone.
+    fell_back: int
+    #: What happened, in time order.
+    events: list[Event]
+    #: Events beyond those listed.
+    events_left_out: int
+
+
 class ReplicaUsage(TypedDict):
     """Share of the KV blocks in use, 0 to 1."""
 
@@ -437,8 +497,8 @@ class Replica(TypedDict):
     speculation: NotRequired[Speculation]
 
 
-Pool = TypedDict(
-    "Pool",
+TrustPool = TypedDict(
+    "TrustPool",
     {
         "pool": "str",
         "class": "str",
@@ -465,7 +525,7 @@ Trust = TypedDict(
     {
         "class": "str",
         "text": "str",
-        "pools": "list[Pool]",
+        "pools": "list[TrustPool]",
         "validation": "list[Validation]",
     },
 )
@@ -605,6 +665,7 @@ class Variant(TypedDict):
     classes: NotRequired[list[TrafficClass]]
     routing: Routing
     kv_tiers: NotRequired[KvTiers]
+    fleet: NotRequired[Fleet]
     #: Every server, or data-parallel rank of one, in the whole run.
     replicas: list[Replica]
     trust: Trust
