@@ -1,5 +1,5 @@
-// How long a server takes to start: a sum of phases, each with a rate that others measured. See
-// docs/model.md for the sources and scenarios/measured/start_up.csv for what the sum is held to.
+// How long a server takes to start: a sum of phases, each with a rate that others measured.
+// Sources: docs/model.md; what the sum is held to: scenarios/measured/start_up/start_up.csv.
 #pragma once
 
 #include <cstdint>

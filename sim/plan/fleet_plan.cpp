@@ -215,6 +215,7 @@ bool fleet_changes(const Scenario& s) {
 }
 
 void forget_events(RunPlan& plan) {
+  if (plan.scenario.events.empty()) return;
   plan.scenario.events.clear();
   for (std::size_t i = 0; i < plan.pools.size(); ++i)
     plan.pools[i].extra_places =

@@ -154,6 +154,8 @@ TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
       {source + "/scenarios/holdout/vllm-router-llama-3.1-8b-pd-dp8.yaml"},
       // Published numbers, and KV blocks that matter.
       {source + "/scenarios/llm-d-qwen3-32b-16xh100.yaml", "--regret"},
+      // A fleet that changes.
+      {source + "/scenarios/fleet-rollout-and-crash-8xh100.yaml", "--no-capacity"},
       // Drafts.
       {source + "/scenarios/qwen3-32b-2xh200-speculative.yaml", "--no-capacity"},
       {source + "/docs/examples/question.yaml", "--variant", "prefix-aware", "--rate", "1x,2x",

@@ -35,7 +35,8 @@ RunPlan turns(std::vector<Sent> script, std::int64_t servers,
               std::vector<FleetEventConfig> events) {
   RunPlan plan = hand_made_plan(std::move(script), servers);
   plan.scenario.routing.balancer = BalancerKind::kRoundRobin;
-  plan.scenario.routing.discovery = DiscoveryConfig{.join = ms(1), .leave = ms(1)};
+  plan.scenario.routing.discovery =
+      DiscoveryConfig{.join = ms(1), .leave = ms(1), .leave_unseen = ms(1)};
   plan.scenario.events = std::move(events);
   PoolConfig pool = plan.pools.front().config;
   plan.scenario.cluster.pools = {pool};
@@ -258,8 +259,9 @@ std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
     pool.config.termination.grace = ms(draw(random, 0, 200));
     pool.config.most_evicted = draw(random, 0, 2);
   }
-  s.routing.discovery =
-      DiscoveryConfig{.join = ms(draw(random, 0, 10)), .leave = ms(draw(random, 0, 30))};
+  s.routing.discovery = DiscoveryConfig{.join = ms(draw(random, 0, 10)),
+                                        .leave = ms(draw(random, 0, 30)),
+                                        .leave_unseen = ms(draw(random, 0, 60))};
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
   return plan;
 }

@@ -20,8 +20,9 @@ RunResult asked_again(policies::Era era, const std::vector<std::int64_t>& at_ms,
   plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
   plan.endpoint_picker = testing::precise_config(16);
   plan.endpoint_picker->era = era;
-  plan.scenario.routing.discovery =
-      DiscoveryConfig{.join = Duration::milliseconds(1), .leave = Duration::milliseconds(1)};
+  plan.scenario.routing.discovery = DiscoveryConfig{.join = Duration::milliseconds(1),
+                                                    .leave = Duration::milliseconds(1),
+                                                    .leave_unseen = Duration::milliseconds(1)};
   plan.scenario.events = std::move(fleet_events);
   plan.scenario.cluster.pools = {plan.pools.front().config};
   plan.pools.front().extra_places = places_of(plan.scenario, 0) - 1;

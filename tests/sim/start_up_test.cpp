@@ -1,5 +1,5 @@
 // How long servers take to start: the phases by value, and their sum against what others measured
-// (scenarios/measured/start_up.csv).
+// (scenarios/measured/start_up/start_up.csv).
 #include "sim/fleet/start_up.h"
 
 #include <gtest/gtest.h>
@@ -252,7 +252,7 @@ double simulated(const MeasuredStart& m) {
 }
 
 std::vector<MeasuredStart> measured_starts() {
-  std::ifstream file(ROUTESIM_SOURCE_DIR "/scenarios/measured/start_up.csv");
+  std::ifstream file(ROUTESIM_SOURCE_DIR "/scenarios/measured/start_up/start_up.csv");
   EXPECT_TRUE(file.is_open());
   std::vector<MeasuredStart> all;
   std::string line;

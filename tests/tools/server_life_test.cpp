@@ -109,7 +109,6 @@ TEST_F(ServerLifeTest, AScaledObjectIsThePoolsAutoscaler) {
   EXPECT_EQ(pool(deployment("replicas: 300") + scaled("minReplicaCount: 2")).replicas, 100)
       << "KEDA's default";
   EXPECT_EQ(pool(deployment("paused: false") + scaled("maxReplicaCount: 4")).replicas, 1);
-  EXPECT_EQ(pool(deployment("replicas: 0") + scaled("maxReplicaCount: 4")).replicas, 0);
   EXPECT_EQ(pool(deployment("replicas: 0") + scaled("minReplicaCount: 2")).replicas, 2);
 }
 
@@ -124,8 +123,6 @@ TEST_F(ServerLifeTest, AHorizontalPodAutoscalerBoundsTheReplicas) {
   EXPECT_EQ(p.replicas, 3);
   EXPECT_EQ(with("8", "maxReplicas: 5").replicas, 5);
   EXPECT_EQ(with("4", "maxReplicas: 5").replicas, 4);
-  EXPECT_EQ(with("0", "minReplicas: 3\n  maxReplicas: 5").replicas, 0)
-      << "a HorizontalPodAutoscaler leaves workloads at 0 alone";
 }
 
 TEST_F(ServerLifeTest, ThePoolsOwnWordsComeFirst) {

@@ -31,11 +31,11 @@ std::vector<ValidationInput> load(const fs::path& folder) {
   std::sort(files.begin(), files.end());
   std::vector<ValidationInput> inputs;
   for (const fs::path& file : files) {
-    Diagnostics d;
-    ValidationInput input = load_validation_input(file.string(), {}, {}, false, d);
-    EXPECT_FALSE(d.has_errors()) << messages_of(d);
     // Questions without published numbers stand beside the experiments.
-    if (slurp(file).find("\nmeasured:") != std::string::npos) inputs.push_back(std::move(input));
+    if (slurp(file).find("\nmeasured:") == std::string::npos) continue;
+    Diagnostics d;
+    inputs.push_back(load_validation_input(file.string(), {}, {}, false, d));
+    EXPECT_FALSE(d.has_errors()) << messages_of(d);
   }
   return inputs;
 }
