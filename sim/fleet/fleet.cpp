@@ -319,9 +319,11 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   Server& s = servers_[server];
   mark(now, "vanishes with its machine", server);
   ++s.epoch;
+  const bool ending = s.state == State::kEnding;
   if (is_serving(s.state)) actions_.stop(server, ServerEnd::kVanished, now);
   ++tallies_[s.pool].result.ends;
-  set_state(server, State::kVanished, now);
+  set_state(server, ending ? State::kAbsent : State::kVanished, now);
+  if (ending) return;  // Its ReplicaSet has given it up, and the router hears of it in any case.
   book(later(now, kNodeGrace + unseen_delay()), What::kLeave, server);
   book(later(now, kNodeGrace + kUnreachable), What::kReplace, server);
   reconcile(owner_of(s), now);

@@ -90,7 +90,6 @@ class Fleet {
     return static_cast<std::uint32_t>(pod & 0xffffffff);
   }
 
-  std::uint32_t first_server(std::uint32_t pool) const { return first_[pool]; }
   /// An autoscaler's or a person's word.
   void set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now);
   std::int64_t replicas(std::uint32_t pool) const { return deployments_[pool].replicas; }

@@ -180,6 +180,18 @@ TEST(Fleet, ReplacesAnEvictedPodInAnotherPlace) {
             (Lines{"leave 2 0", "leave 0 12", "stop 0 40", "start 2 110", "join pod 1 at 2 111"}));
 }
 
+// A pod that was asked to end is not counted, so that nobody takes its place twice.
+TEST(Fleet, LosesTheMachineOfAPodThatEnds) {
+  FleetPool pool = pool_of(2, 3);
+  pool.termination.pre_stop = ms(50);
+  FleetResult result;
+  EXPECT_EQ(told({pool},
+                 {event(FleetEventKind::kDrain, 0, {0}), event(FleetEventKind::kNodeLoss, 10, {0})},
+                 {}, &result),
+            (Lines{"leave 2 0", "leave 0 2", "vanish 0 10", "start 2 100", "join pod 1 at 2 101"}));
+  EXPECT_EQ(result.pools[0].ends, 1);
+}
+
 // One of two may be missing. The second eviction is tried every 5 s until the first pod's
 // replacement is ready.
 TEST(Fleet, KeepsTheDisruptionBudget) {
