@@ -158,6 +158,19 @@ TEST_F(FleetCli, ComesCloseToThePublishedEpisode) {
   EXPECT_NEAR(pool["mean_servers"].get<double>(), 5.93, 0.593);
 }
 
+// The places that servers may have are no servers, and a stage that an autoscaler shrinks says
+// nothing of lower rates.
+TEST_F(FleetCli, SaysTheServersOverTime) {
+  const Result r =
+      run({"run",
+           std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/llm-d-qwen3-32b-16xh100-autoscale.yaml",
+           "--quiet", "--no-capacity", "--no-kv-band"});
+  std::string text = r.out;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  EXPECT_NE(text.find("servers instead of 5.97 on average)"), std::string::npos) << r.out;
+  EXPECT_EQ(text.find("scan lower rates"), std::string::npos) << r.out;
+}
+
 /// A shipped scenario's results, without the runs around them.
 Json shipped(const std::function<Result(const std::vector<std::string>&)>& run,
              const std::string& name) {

@@ -101,13 +101,21 @@ std::pair<std::size_t, std::size_t> Wording::compared() const {
 
 std::string Wording::among() const { return " among " + std::to_string(size()) + " variants"; }
 
+/// The servers of a variant, over time where their number changes.
+double mean_servers_of(const VariantView& v) {
+  if (v.pools.empty()) return static_cast<double>(v.servers.size());
+  double servers = 0;
+  for (const ServerView& pool : v.pools) servers += pool.values.at("mean_servers").value;
+  return servers;
+}
+
 /// A bigger fleet wins easily, so the sentence says that it is bigger.
 std::string Wording::servers(std::size_t other) const {
-  const std::size_t mine = variant(winner()).servers.size();
-  const std::size_t theirs = variant(other).servers.size();
+  const double mine = mean_servers_of(variant(winner())), theirs = mean_servers_of(variant(other));
   if (mine == theirs || mine == 0 || theirs == 0) return {};
-  return " (" + std::to_string(mine) + (mine == 1 ? " server" : " servers") + " instead of " +
-         std::to_string(theirs) + ")";
+  const bool change = !variant(winner()).pools.empty() || !variant(other).pools.empty();
+  return " (" + human(mine, Unit::kCount) + (mine == 1 ? " server" : " servers") + " instead of " +
+         human(theirs, Unit::kCount) + (change ? " on average)" : ")");
 }
 
 /// ` in the 3 stages that both hold`; empty where the whole run counts.

@@ -81,6 +81,12 @@ class NextSteps {
     return text;
   }
 
+  /// The number of its servers changes, so that a stage says little of another rate.
+  bool changes(const std::string& variant) const {
+    return std::ranges::any_of(
+        run_.variants, [&](const VariantView& v) { return v.name == variant && !v.pools.empty(); });
+  }
+
   /// A ladder that ends before the knee, or begins behind it.
   void more_load() {
     Bounds open, low;
@@ -88,7 +94,7 @@ class NextSteps {
       if (knee.capacity) continue;
       if (knee.last_held && !knee.first_overloaded && !knee.too_short)
         add_bound(open, *knee.last_held, knee.variant);
-      if (knee.first_overloaded && !knee.last_held && !knee.too_short)
+      if (knee.first_overloaded && !knee.last_held && !knee.too_short && !changes(knee.variant))
         add_bound(low, *knee.first_overloaded, knee.variant);
     }
     const auto [least, most] = scanned();
@@ -140,7 +146,7 @@ class NextSteps {
     for (const VariantView& v : run_.variants) {
       const auto servers = static_cast<std::int64_t>(v.servers.size());
       if (!verdict_.winner.empty() && v.name != verdict_.winner) continue;
-      if (!holds_all(v) || servers < 2 || pools_of(v) != 1) continue;
+      if (!holds_all(v) || servers < 2 || pools_of(v) != 1 || !v.pools.empty()) continue;
       const std::int64_t half = std::max<std::int64_t>(1, servers / 2);
       const std::int64_t most = std::max<std::int64_t>(1, servers * 3 / 4);
       add(v.name + " may need fewer servers than " + std::to_string(servers),
