@@ -23,6 +23,13 @@ Outages::Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Rout
     meters_.emplace(plan, fleet_, servers, router);
 }
 
+// The servers that are not there yet leave one by one, and the routers hear of it once.
+void Outages::begin() {
+  fleet_.begin();
+  router_.look_again();
+  began_ = true;
+}
+
 template <class F>
 void Outages::for_each_replica(std::uint32_t server, F f) {
   const Servers::Range range = servers_.endpoints_of(server);
@@ -56,7 +63,8 @@ void Outages::stop(std::uint32_t server, ServerEnd how, SimTime now) {
 void Outages::join(std::uint32_t server, std::int64_t pod, SimTime now) {
   const Servers::Range range = servers_.endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e)
-    router_.join(router_.row(EndpointId(e)), pod, now);
+    router_.join(router_.row(EndpointId(e)), pod);
+  router_.look_again();
   flow_.fleet_changed(now);
 }
 
@@ -64,6 +72,7 @@ void Outages::leave(std::uint32_t server, SimTime now) {
   const Servers::Range range = servers_.endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e)
     router_.leave(router_.row(EndpointId(e)), now);
+  if (began_) router_.look_again();
 }
 
 void Outages::set_pace(std::uint32_t server, double factor, SimTime now) {

@@ -31,7 +31,7 @@ class Outages final : private FleetActions {
           LiveRequests& live, KvMoves& moves, EventQueue& queue, RequestFlow& flow);
 
   /// Before the first request.
-  void begin() { fleet_.begin(); }
+  void begin();
   /// EventKind::kFleet.
   void tick(SimTime now) { fleet_.tick(now); }
   /// A server takes connections.
@@ -77,6 +77,7 @@ class Outages final : private FleetActions {
   std::vector<bool> vanished_;  ///< By server: nobody answers there, not even to refuse.
   Fleet fleet_;
   std::optional<FleetMeters> meters_;
+  bool began_ = false;
 };
 
 }  // namespace routesim::sim

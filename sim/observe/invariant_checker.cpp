@@ -117,13 +117,14 @@ void InvariantChecker::on_routed(const workloads::Request& request, const Route&
   p.endpoint = route.endpoint.value();
   if (route.prefill) p.prefill = route.prefill->value();
   if (view_ == nullptr || !view_->router.reads_metrics()) return;
-  // A request that waited for a connection was decided about earlier.
-  if (view_->plan.scenario.routing.gateway) return;
+  // A request that waited for a connection was decided about earlier, as one that lost its prefill
+  // server was.
+  if (view_->plan.scenario.routing.gateway || p.lost) return;
   const Duration interval = view_->plan.scenario.routing.scrape_interval.value_or(kScrapeInterval);
   const policies::EndpointTable& table = view_->router.table();
   for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
     const std::uint32_t row = view_->router.row(EndpointId(e));
-    if (!table.has_metrics(row) || fleet_changes_) continue;
+    if (!table.has_metrics(row) || !view_->router.is_fresh(row)) continue;
     const EndpointHome& home = view_->endpoints[e];
     const SimTime next = view_->replicas[home.replica]->next_scrape(home.rank, now);
     check_signal(table.updated()[row], next, interval, now);
@@ -183,6 +184,7 @@ void InvariantChecker::on_lost(const workloads::Request& request, SimTime now) {
   Pending& p = pending(request, "lost");
   p.phase = Phase::kSent;
   p.prefill = -1;
+  p.lost = true;
 }
 
 void InvariantChecker::on_done(const RequestRecord& r) {

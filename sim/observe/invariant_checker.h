@@ -82,6 +82,7 @@ class InvariantChecker final : public Observer {
     std::uint32_t stage = 0;
     std::uint32_t endpoint = 0;
     std::int64_t prefill = -1;  ///< Endpoint, or -1.
+    bool lost = false;          ///< It goes on without another decision, or with one.
     std::int64_t prompt = 0;
     std::int64_t output = 0;
     SimTime sent, first_token;

@@ -206,12 +206,15 @@ void Router::look_again() {
 
 void Router::tell(std::size_t process) {
   Instance& in = instances_[process];
-  std::vector<policies::BalancerEndpoint> servers;
-  for (const std::uint32_t row : known_.rows) {
-    const EndpointHome& home = endpoints_[endpoints_.first(row)];
-    servers.push_back(balancer_endpoint(known_.names[row], plan_.pools[home.pool], plan_.adapters));
+  if (in.balancer != nullptr) {
+    std::vector<policies::BalancerEndpoint> servers;
+    for (const std::uint32_t row : known_.rows) {
+      const EndpointHome& home = endpoints_[endpoints_.first(row)];
+      servers.push_back(
+          balancer_endpoint(known_.names[row], plan_.pools[home.pool], plan_.adapters));
+    }
+    in.balancer->set_endpoints(servers);
   }
-  if (in.balancer != nullptr) in.balancer->set_endpoints(servers);
   if (events_) events_->set_listener(process, listener(in));
 }
 
@@ -234,10 +237,9 @@ void Router::leave(std::uint32_t row, SimTime now) {
     if (in.scheduler != nullptr && in.runs) in.scheduler->on_endpoint_unready(row, table_, now);
   table_.remove(EndpointId(row));
   if (events_) events_->set_deaf(row, true);
-  look_again();
 }
 
-void Router::join(std::uint32_t row, std::int64_t pod, SimTime) {
+void Router::join(std::uint32_t row, std::int64_t pod) {
   if (table_.live(row)) return;
   const EndpointHome& home = endpoints_[endpoints_.first(row)];
   table_.add_at(row, endpoint_info(home, plan_.pools[home.pool], pod));
@@ -248,7 +250,6 @@ void Router::join(std::uint32_t row, std::int64_t pod, SimTime) {
       in.scheduler->forget_blocks(row, table_);
   known_.names[row] = name;
   if (events_) events_->set_deaf(row, false);
-  look_again();
 }
 
 // The indexes that KV events feed, and under which ids they know the servers.

@@ -86,10 +86,15 @@ class Router {
   void leave(std::uint32_t row, SimTime now);
   /// They learn of servers in a row. `pod` > 0: others than those that were there at first, with
   /// names and addresses of their own.
-  void join(std::uint32_t row, std::int64_t pod, SimTime now);
+  void join(std::uint32_t row, std::int64_t pod);
+  /// Tells every process, after one or more of these calls. O(rows) for each process.
+  void look_again();
   /// The servers of a row answer scrapes, or no longer.
   void set_up(std::uint32_t row, bool up, SimTime now);
-  bool is_up(std::uint32_t row) const { return !scraper_ || scraper_->is_up(row); }
+  /// The metrics of a row, which has some, are those of the process that answers now.
+  bool is_fresh(std::uint32_t row) const {
+    return scraper_ && scraper_->is_fresh(row, table_.updated()[row]);
+  }
   /// A router process ends; another one takes its place, which knows nothing but the servers.
   void stop(std::uint32_t process);
   void start(std::uint32_t process);
@@ -139,7 +144,6 @@ class Router {
   policies::LatencyPredictor* predictor(Instance& in, std::uint64_t seed);
   void add_instances(Diagnostics& diagnostics);
   void fill(std::size_t process, Diagnostics& diagnostics);
-  void look_again();
   void tell(std::size_t process);
   KvEventFeed::Listener listener(const Instance& in) const;
   std::vector<KvEventFeed::Listener> listeners() const;

@@ -35,7 +35,8 @@ class Scraper {
   void set_up(std::uint32_t row, bool up, SimTime now) {
     up_since_[row] = up ? now : SimTime::max();
   }
-  bool is_up(std::uint32_t row) const { return up_since_[row] < SimTime::max(); }
+  /// What was scraped at `at` is of the server that answers now.
+  bool is_fresh(std::uint32_t row, SimTime at) const { return up_since_[row] <= at; }
   /// Writes what a row's engines say of their adapters; nothing where the router does not ask.
   void write_adapters(std::uint32_t row, const AdapterGauges& gauges,
                       policies::EndpointTable& table) const;
