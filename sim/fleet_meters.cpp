@@ -10,10 +10,6 @@ FleetMeters::FleetMeters(const RunPlan& plan, const Fleet& fleet, Servers& serve
                          const Router& router)
     : plan_(plan), fleet_(fleet), servers_(servers), router_(router) {
   books_.resize(fleet.servers());
-  for (std::uint32_t s = 0; s < books_.size(); ++s) {
-    const Servers::Range range = servers.endpoints_of(s);
-    books_[s].before.resize(range.end - range.first);
-  }
   for (std::uint32_t p = 0; p < plan.pools.size(); ++p) pools_.emplace_back(*this, p);
 }
 
@@ -44,59 +40,49 @@ void FleetMeters::on_finished(const LiveRequest& live, SimTime now) {
   router_tpot_.add(tpot);
 }
 
-void FleetMeters::restart(std::uint32_t server) {
-  Server fresh;
-  const Servers::Range range = servers_.endpoints_of(server);
-  for (std::uint32_t e = range.first; e < range.end; ++e) {
-    const EndpointHome& at = servers_.endpoints()[e];
-    fresh.before.push_back(servers_.replica(at.replica).totals(at.rank));
-  }
-  books_[server] = std::move(fresh);
-}
+void FleetMeters::restart(std::uint32_t server) { books_[server] = {}; }
 
 const FleetMetrics& FleetMeters::of(std::uint32_t pool, SimTime now) {
   now_ = now;
   return pools_[pool];
 }
 
-// Of all ranks of a server's process.
-EngineTotals FleetMeters::counted(std::uint32_t server) const {
-  const Servers::Range range = servers_.endpoints_of(server);
-  EngineTotals all;
-  for (std::uint32_t e = range.first; e < range.end; ++e) {
-    const EndpointHome& at = servers_.endpoints()[e];
-    const EngineTotals now = servers_.replica(at.replica).totals(at.rank);
-    const EngineTotals& before = books_[server].before[e - range.first];
-    all.counters.preemptions += now.counters.preemptions - before.counters.preemptions;
-    all.counters.prefix_query_tokens +=
-        now.counters.prefix_query_tokens - before.counters.prefix_query_tokens;
-    all.counters.prefix_hit_tokens +=
-        now.counters.prefix_hit_tokens - before.counters.prefix_hit_tokens;
-  }
-  return all;
-}
-
+// Of all ranks of a server's process, whose own counters began at 0 with it.
 std::optional<double> FleetMeters::server_value(FleetMetric metric, std::uint32_t server) {
   if (!fleet_.serves(server)) return std::nullopt;
   const Server& books = books_[server];
   const auto number = [](std::int64_t n) { return static_cast<double>(n); };
-  double waiting = 0, running = 0, usage = 0;
-  const Servers::Range range = servers_.endpoints_of(server);
-  for (std::uint32_t e = range.first; e < range.end; ++e) {
-    const EndpointHome& at = servers_.endpoints()[e];
-    servers_.replica(at.replica).advance_to(now_);
-    const Gauges g = servers_.replica(at.replica).gauges(at.rank);
-    waiting += number(g.waiting);
-    running += number(g.running);
-    usage += (1 - number(g.free_blocks) / servers_.usable_blocks(at)) / (range.end - range.first);
-  }
+  const auto sum = [&](auto of_rank) {
+    double all = 0;
+    const Servers::Range range = servers_.endpoints_of(server);
+    for (std::uint32_t e = range.first; e < range.end; ++e) {
+      const EndpointHome& at = servers_.endpoints()[e];
+      servers_.replica(at.replica).advance_to(now_);
+      all += of_rank(servers_.replica(at.replica), at);
+    }
+    return all;
+  };
+  const auto gauge = [&](std::int64_t Gauges::*which) {
+    return sum(
+        [&](const Replica& r, const EndpointHome& at) { return number(r.gauges(at.rank).*which); });
+  };
+  const auto counter = [&](std::int64_t EngineCounters::*which) {
+    return sum([&](const Replica& r, const EndpointHome& at) {
+      return number(r.scheduler(at.rank).counters().*which);
+    });
+  };
   switch (metric) {
     case M::kWaiting:
-      return waiting;
+      return gauge(&Gauges::waiting);
     case M::kRunning:
-      return running;
-    case M::kKvUsage:
-      return usage;
+      return gauge(&Gauges::running);
+    case M::kKvUsage: {
+      const Servers::Range range = servers_.endpoints_of(server);
+      return sum([&](const Replica& r, const EndpointHome& at) {
+        const double free = number(r.gauges(at.rank).free_blocks);
+        return (1 - free / servers_.usable_blocks(at)) / (range.end - range.first);
+      });
+    }
     case M::kPromptTokens:
       return number(books.prompt_tokens);
     case M::kGenerationTokens:
@@ -104,11 +90,11 @@ std::optional<double> FleetMeters::server_value(FleetMetric metric, std::uint32_
     case M::kFinished:
       return number(books.finished);
     case M::kPreemptions:
-      return number(counted(server).counters.preemptions);
+      return counter(&EngineCounters::preemptions);
     case M::kPrefixQueries:
-      return number(counted(server).counters.prefix_query_tokens);
+      return counter(&EngineCounters::prefix_query_tokens);
     case M::kPrefixHits:
-      return number(counted(server).counters.prefix_hit_tokens);
+      return counter(&EngineCounters::prefix_hit_tokens);
     default:
       return std::nullopt;
   }

@@ -35,7 +35,6 @@ class FleetMeters {
     std::int64_t prompt_tokens = 0, generation_tokens = 0, finished = 0;
     BucketCounts ttft{FleetMetric::kServerTtft}, tpot{FleetMetric::kServerTpot},
         latency{FleetMetric::kServerLatency};
-    std::vector<EngineTotals> before;  ///< By endpoint: counts of earlier processes.
   };
   /// The answers about one pool.
   class Pool final : public FleetMetrics {
@@ -53,7 +52,6 @@ class FleetMeters {
 
   std::optional<double> server_value(FleetMetric metric, std::uint32_t server);
   std::optional<double> pool_value(FleetMetric metric, std::uint32_t pool) const;
-  EngineTotals counted(std::uint32_t server) const;
 
   const RunPlan& plan_;
   const Fleet& fleet_;

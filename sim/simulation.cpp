@@ -590,6 +590,7 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   // A picker's choice holds for every attempt; other proxies choose again.
   if (!at_router_.gateway->keeps_choice()) {
     router_->on_completed(live_[handle].request, old, false, now);
+    at_router_.by_balancer->changed(old.instance, now);
     live_[next].route = {};
   }
   live_[next].leg = Leg::kToRouter;
@@ -640,6 +641,8 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
     servers_->leave_rank(live.route.endpoint);
     if (live.route.prefill) servers_->leave_rank(*live.route.prefill);
   }
+  if (FleetMeters* meters = outages_ ? outages_->meters() : nullptr)
+    if (outcome != workloads::Outcome::kSuccess) meters->on_failed();
   const RequestRecord record = recorder_->on_done(live, outcome, now);
   for (Observer* o : observers_) o->on_done(record);
   recorder_->close(record, request.stage, now);

@@ -186,6 +186,25 @@ TEST(FleetRun, AnEmptyPoolRefuses) {
   }
 }
 
+// The crash fails one request, and an autoscaler that wants half an error for each server asks for
+// two of them.
+TEST(FleetRun, RoutersCountErrors) {
+  RunPlan plan = turns({{.at_ms = 0, .output = 9}, {.at_ms = 300}, {.at_ms = 900}}, 1,
+                       {event(FleetEventKind::kCrash, 25, {0})});
+  AutoscalerConfig c;
+  c.min_replicas = 1;
+  c.max_replicas = 3;
+  c.metrics = {{.query = "llm_d_epp_request_error_total", .target = 0.5}};
+  c.prometheus.scrape_interval = ms(20);
+  c.controller.sync_period = ms(50);
+  plan.pools.front().config.autoscaler = c;
+  plan.pools.front().extra_places = 5;
+  plan.scenario.cluster.pools = {plan.pools.front().config};
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.summary.failures, 1);
+  EXPECT_EQ(r.fleet->pools[0].most_servers, 2);
+}
+
 // ---- Random scenarios with random events. -------------------------------------------------------
 
 std::int64_t draw(RandomStream& random, std::int64_t low, std::int64_t high) {
