@@ -37,6 +37,8 @@ constexpr Duration kForgetsCrashes = Duration::seconds(600);
 
 double seconds_of(SimTime at) { return static_cast<double>(at.ns()) / 1e9; }
 
+double slowness(const FleetEventConfig& e) { return e.factor.value_or(2); }
+
 /// The end of the clock lies behind everything that is due.
 SimTime later(SimTime now, Duration by) { return by < kEndOfTime - now ? now + by : kEndOfTime; }
 
@@ -182,17 +184,22 @@ void Fleet::apply(const Due& due, SimTime now) {
       // The container was back before anyone had heard that it was gone.
       if (later(servers_[server].since, join_delay()) <= now) join(server, now);
       break;
-    case What::kNormal:
-      actions_.set_pace(server, 1, now);
-      mark(now, "is as fast as before", server);
+    case What::kNormal: {
+      const std::optional<std::uint32_t> left = end_spell(due);
+      actions_.set_pace(server, left ? slowness(events_[*left]) : 1, now);
+      if (!left) mark(now, "is as fast as before", server);
       draw_failure(due.event, server, now);
       break;
+    }
     case What::kEventsBack:
-      actions_.set_events_lost(server, false, now);
-      mark(now, "has its KV events heard again", server);
+      if (!end_spell(due)) {
+        actions_.set_events_lost(server, false, now);
+        mark(now, "has its KV events heard again", server);
+      }
       draw_failure(due.event, server, now);
       break;
     case What::kRouterBack:
+      if (end_spell(due)) break;
       actions_.start_router(due.subject, now);
       note(now, "router is back", "router " + std::to_string(due.subject));
       break;
@@ -212,9 +219,9 @@ void Fleet::happen(std::uint32_t event, SimTime now) {
   switch (e.kind) {
     case FleetEventKind::kRouterRestart: {
       const auto process = static_cast<std::uint32_t>(e.router.value_or(0));
-      actions_.stop_router(process, now);
+      if (!lasting(What::kRouterBack, process)) actions_.stop_router(process, now);
       note(now, "router restarts", "router " + std::to_string(process));
-      book(later(now, e.lasts.value_or(kRouterAway)), What::kRouterBack, process);
+      begin_spell(What::kRouterBack, process, event, e.lasts.value_or(kRouterAway), now);
       return;
     }
     case FleetEventKind::kScale:
@@ -266,18 +273,41 @@ void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
       evict(server, now);
       break;
     case FleetEventKind::kSlow:
-      actions_.set_pace(server, e.factor.value_or(2), now);
+      actions_.set_pace(server, slowness(e), now);
       mark(now, "is slow", server);
-      if (e.lasts) book(later(now, *e.lasts), What::kNormal, server, event);
+      begin_spell(What::kNormal, server, event, e.lasts, now);
       break;
     case FleetEventKind::kKvEventsLost:
       actions_.set_events_lost(server, true, now);
       mark(now, "loses its KV events", server);
-      if (e.lasts) book(later(now, *e.lasts), What::kEventsBack, server, event);
+      begin_spell(What::kEventsBack, server, event, e.lasts, now);
       break;
     default:
       break;
   }
+}
+
+void Fleet::begin_spell(What end, std::uint32_t subject, std::uint32_t event,
+                        std::optional<Duration> lasts, SimTime now) {
+  spells_.push_back({end, subject, event});
+  if (lasts) book(later(now, *lasts), end, subject, event);
+}
+
+// The event whose spell of that kind still lasts.
+std::optional<std::uint32_t> Fleet::end_spell(const Due& due) {
+  const auto ended = std::find_if(spells_.begin(), spells_.end(), [&due](const Spell& s) {
+    return s.end == due.what && s.subject == due.subject && s.event == due.event;
+  });
+  ROUTESIM_CHECK(ended != spells_.end(), "what ends has begun");
+  spells_.erase(ended);
+  return lasting(due.what, due.subject);
+}
+
+std::optional<std::uint32_t> Fleet::lasting(What end, std::uint32_t subject) const {
+  const auto last = std::find_if(spells_.rbegin(), spells_.rend(), [&](const Spell& s) {
+    return s.end == end && s.subject == subject;
+  });
+  return last == spells_.rend() ? std::nullopt : std::optional(last->event);
 }
 
 void Fleet::begin_roll_out(const FleetEventConfig& e, SimTime now) {
@@ -364,6 +394,9 @@ void Fleet::create(const ReplicaSet& set, SimTime now) {
   s.crashes = 0;
   s.terminated = false;
   s.created = now;
+  std::erase_if(spells_, [server](const Spell& spell) {
+    return spell.end != What::kRouterBack && spell.subject == server;
+  });
   actions_.set_pace(server, 1, now);
   actions_.set_events_lost(server, false, now);
   set_state(server, State::kStarting, now);

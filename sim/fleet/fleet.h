@@ -143,6 +143,12 @@ class Fleet {
     std::uint32_t event = 0;
     bool operator<(const Due& o) const { return at != o.at ? at > o.at : order > o.order; }
   };
+  /// An event that lasts. Several may overlap; the one that began last holds.
+  struct Spell {
+    What end = What::kNormal;
+    std::uint32_t subject = 0;
+    std::uint32_t event = 0;
+  };
   struct ReplicaSet {
     std::uint32_t pool = 0;
     std::int64_t revision = 0;
@@ -174,6 +180,10 @@ class Fleet {
   void leave(std::uint32_t server, SimTime now);
   void happen(std::uint32_t event, SimTime now);
   void happen_to(std::uint32_t event, std::uint32_t server, SimTime now);
+  void begin_spell(What end, std::uint32_t subject, std::uint32_t event,
+                   std::optional<Duration> lasts, SimTime now);
+  std::optional<std::uint32_t> end_spell(const Due& due);
+  std::optional<std::uint32_t> lasting(What end, std::uint32_t subject) const;
   void begin_roll_out(const FleetEventConfig& e, SimTime now);
   void crash(std::uint32_t server, std::optional<Duration> repair, SimTime now);
   void vanish(std::uint32_t server, SimTime now);
@@ -214,7 +224,8 @@ class Fleet {
       deployments_;             ///< By pool; one that is the target of a roll-out has none.
   std::vector<Tally> tallies_;  ///< By pool.
   std::vector<Scaler> scalers_;
-  std::vector<Due> due_;  ///< A heap.
+  std::vector<Due> due_;       ///< A heap.
+  std::vector<Spell> spells_;  ///< In the order of their beginning.
   std::uint64_t order_ = 0;
   SimTime booked_ = SimTime::max();
   bool reconciling_ = false;

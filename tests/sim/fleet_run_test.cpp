@@ -317,5 +317,12 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   EXPECT_GT(starts, 1'000);
 }
 
+// Found by longer runs, each once a fault.
+TEST(FleetRun, WhatOnceBroke) {
+  // Two restarts of a router overlap: the end of the first must not start it twice, which forgot
+  // the requests in its flow control.
+  EXPECT_GT(run_by_hand(eventful_plan(28581).value(), 28581).summary.successes, 0);
+}
+
 }  // namespace
 }  // namespace routesim::sim

@@ -94,10 +94,12 @@ class Scribe final : public FleetActions {
   }
   void leave(std::uint32_t s, SimTime now) override { say("leave", s, now); }
   void set_pace(std::uint32_t s, double factor, SimTime now) override {
-    if (factor != 1) say("slow", s, now);
+    if (factor != 1 || slow) say("pace " + std::to_string(static_cast<int>(factor)) + " of", s, now);
+    slow = factor != 1;
   }
   void set_events_lost(std::uint32_t s, bool lost, SimTime now) override {
-    if (lost) say("deaf", s, now);
+    if (lost || deaf) say(lost ? "deaf" : "heard", s, now);
+    deaf = lost;
   }
   void stop_router(std::uint32_t p, SimTime now) override { say("stop router", p, now); }
   void start_router(std::uint32_t p, SimTime now) override { say("start router", p, now); }
@@ -106,6 +108,7 @@ class Scribe final : public FleetActions {
 
   std::vector<std::string> said;
   std::int64_t requests = 0;
+  bool slow = false, deaf = false;
 
  private:
   void say(const std::string& what, std::uint32_t subject, SimTime now) {
@@ -287,6 +290,40 @@ TEST(Fleet, RestartsRouters) {
   FleetEventConfig e = event(FleetEventKind::kRouterRestart, 7);
   e.lasts = ms(30);
   EXPECT_EQ(told({pool_of(1, 1)}, {e}), (Lines{"stop router 0 7", "start router 0 37"}));
+}
+
+// What begins while the same still lasts: 7 to 37 and 20 to 60 is one absence from 7 to 60.
+TEST(Fleet, LetsAbsencesOfARouterOverlap) {
+  FleetEventConfig first = event(FleetEventKind::kRouterRestart, 7);
+  FleetEventConfig second = event(FleetEventKind::kRouterRestart, 20);
+  first.lasts = ms(30);
+  second.lasts = ms(40);
+  const Lines lines = {"stop router 0 7", "start router 0 60"};
+  EXPECT_EQ(told({pool_of(1, 1)}, {first, second}), lines);
+  EXPECT_EQ(told({pool_of(1, 1)}, {second, first}), lines);
+}
+
+TEST(Fleet, LetsSlowSpellsOverlap) {
+  FleetEventConfig first = event(FleetEventKind::kSlow, 10, {0});
+  FleetEventConfig second = event(FleetEventKind::kSlow, 20, {0});
+  first.factor = 3;
+  second.factor = 5;
+  first.lasts = ms(50);
+  second.lasts = ms(10);
+  EXPECT_EQ(told({pool_of(1, 1)}, {first, second}),
+            (Lines{"pace 3 of 0 10", "pace 5 of 0 20", "pace 3 of 0 30", "pace 1 of 0 60"}));
+  second.lasts = ms(90);
+  EXPECT_EQ(told({pool_of(1, 1)}, {first, second}),
+            (Lines{"pace 3 of 0 10", "pace 5 of 0 20", "pace 5 of 0 60", "pace 1 of 0 110"}));
+}
+
+TEST(Fleet, LetsLossesOfEventsOverlap) {
+  FleetEventConfig first = event(FleetEventKind::kKvEventsLost, 10, {0});
+  FleetEventConfig second = event(FleetEventKind::kKvEventsLost, 20, {0});
+  first.lasts = ms(50);
+  second.lasts = ms(10);
+  EXPECT_EQ(told({pool_of(1, 1)}, {first, second}),
+            (Lines{"deaf 0 10", "deaf 0 20", "heard 0 60"}));
 }
 
 // Failures at a rate: the mean time between them, and the mean repair, of many draws.
