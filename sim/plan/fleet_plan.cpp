@@ -257,6 +257,10 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
   for (std::size_t p = 0; p < s.cluster.pools.size(); ++p) {
     const PoolConfig& pool = s.cluster.pools[p];
     const std::string path = "cluster.pools[" + std::to_string(p) + "].";
+    if (places_of(s, p) == 0)
+      diagnostics.error(where, path + "replicas", "is 0, and nothing starts a server",
+                        "give 1 or more, an `autoscaler`, or an event that starts servers (scale, "
+                        "or a roll-out `to` this pool)");
     if (pool.autoscaler)
       check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
     if (fleet_changes(s) && pool.engine.kv_tiers)

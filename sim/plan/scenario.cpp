@@ -48,10 +48,9 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"role", "What the pool's servers do for a request."}, c.role);
   field(d,
         {"replicas",
-         "Model servers in the pool, at the start. A pool that a roll-out fills (`to`) is empty "
-         "until "
-         "then."},
-        c.replicas, IntRange{1, 65'536});
+         "Model servers in the pool, at the start. 0 where an autoscaler or an event starts the "
+         "first. A pool that a roll-out fills (`to`) is empty until then."},
+        c.replicas, IntRange{0, 65'536});
   field(d,
         {"accelerator",
          "Accelerator from the catalogue, such as H100-SXM; the node selectors in vllm_serve may "

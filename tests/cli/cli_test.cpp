@@ -97,7 +97,7 @@ TEST_F(Cli, EveryErrorAtOnceOnStandardErrorOnly) {
                               "workload: {groups: {requests: 1, rate: .nan}}\n"
                               "cluster:\n"
                               "  pools:\n"
-                              "  - {name: a, accelerator: H100-SXM, model: 5, replicas: 0}\n"
+                              "  - {name: a, accelerator: H100-SXM, model: 5, replicas: -1}\n"
                               "  - {accelerater: H100}\n"
                               "routing: {endpoint_picker: missing.yaml}\n");
   for (const std::string& command : std::vector<std::string>{"run", "check"}) {
@@ -107,7 +107,7 @@ TEST_F(Cli, EveryErrorAtOnceOnStandardErrorOnly) {
     for (const std::string& part : std::vector<std::string>{
              "bad.yaml:2:40: error: workload.groups.rate: must be a number (got .nan)",
              "bad.yaml:5:45: error: cluster.pools[0].model: must be text (got 5)",
-             "bad.yaml:5:58: error: cluster.pools[0].replicas: must be at least 1 (got 0)",
+             "bad.yaml:5:58: error: cluster.pools[0].replicas: must be at least 0 (got -1)",
              "bad.yaml:6:5: error: cluster.pools[1].model: is missing",
              "bad.yaml:6:6: error: cluster.pools[1].accelerater: unknown key",
              "did you mean accelerator?", "bad.yaml:7:28: error: routing.endpoint_picker: cannot"})

@@ -386,15 +386,15 @@ TEST_F(Sweep, EveryInvalidCellIsNamedBeforeAnythingRuns) {
                                  "name: wrong\n"
                                  "scenario: base.yaml\n"
                                  "axes:\n"
-                                 "- {name: n, path: 'cluster.pools[a].replicas', values: [1, 0]}\n"
+                                 "- {name: n, path: 'cluster.pools[a].replicas', values: [1, -1]}\n"
                                  "- {name: rate, path: workload.groups.rate, values: [1, two]}\n"
                                  "- {path: routing.kv_event_dealy, values: [1ms]}\n");
   const Result result = run_to(file, "rows");
   EXPECT_EQ(result.code, 2);
   EXPECT_EQ(result.out, "");
   const std::string expected[] = {
-      "wrong.yaml:4:60: error: cluster.pools[0].replicas: must be at least 1 (got 0) [in n=0, "
-      "rate=1, routing.kv_event_dealy=1ms; n=0, rate=two, routing.kv_event_dealy=1ms]",
+      "wrong.yaml:4:60: error: cluster.pools[0].replicas: must be at least 0 (got -1) [in n=-1, "
+      "rate=1, routing.kv_event_dealy=1ms; n=-1, rate=two, routing.kv_event_dealy=1ms]",
       "wrong.yaml:5:56: error: workload.groups.rate: must be a number (got two) [in n=1, rate=two,",
       "wrong.yaml:6:43: error: routing.kv_event_dealy: unknown key\n"};
   for (const std::string& text : expected)

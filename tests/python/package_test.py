@@ -96,19 +96,19 @@ class Documents(unittest.TestCase):
         self.assertEqual(one.raw["expectations"][0]["file"], "<scenario>")
 
     def test_all_that_is_wrong_comes_at_once(self) -> None:
-        pool = {**QUESTION["cluster"]["pools"][0], "replicas": 0, "acclerator": "L4"}
+        pool = {**QUESTION["cluster"]["pools"][0], "replicas": -1, "acclerator": "L4"}
         with self.assertRaises(routesim.InvalidInput) as caught:
             routesim.run({**QUESTION, "cluster": {"pools": [pool]}}, base=EXAMPLES)
         found = {d.path: d for d in caught.exception.diagnostics}
         self.assertEqual(caught.exception.exit_code, 2)
         replicas = found["cluster.pools[0].replicas"]
-        self.assertEqual(replicas.message, "must be at least 1 (got 0)")
+        self.assertEqual(replicas.message, "must be at least 0 (got -1)")
         self.assertEqual((replicas.file, replicas.severity), ("<scenario>", "error"))
         self.assertEqual(found["cluster.pools[0].acclerator"].hint, "did you mean accelerator?")
         self.assertIn("did you mean accelerator?", str(caught.exception))
         # The place is one of the dict as JSON with two spaces.
         text = json.dumps({**QUESTION, "cluster": {"pools": [pool]}}, indent=2).splitlines()
-        self.assertIn('"replicas": 0', text[replicas.line - 1])
+        self.assertIn('"replicas": -1', text[replicas.line - 1])
 
     def test_an_unknown_option_is_refused_by_the_program(self) -> None:
         with self.assertRaisesRegex(routesim.InvalidInput, "unknown option --sedd"):

@@ -186,6 +186,20 @@ TEST(FleetRun, AnEmptyPoolRefuses) {
   }
 }
 
+// A pool that begins without a server: its first one is started at 20 ms, ready at 120 ms and known
+// at 121 ms.
+TEST(FleetRun, APoolMayBeginEmpty) {
+  FleetEventConfig one = event(FleetEventKind::kScale, 20);
+  one.replicas = 1;
+  const RunResult r =
+      run_by_hand(turns({{.at_ms = 0}, {.at_ms = 119}, {.at_ms = 130}}, 0, {one}));
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kError);
+  EXPECT_EQ(r.requests[1].outcome, workloads::Outcome::kError);
+  EXPECT_EQ(r.requests[2].outcome, workloads::Outcome::kSuccess);
+  EXPECT_EQ(end_ms(r.requests[2]), 140);
+  EXPECT_EQ(r.fleet->pools[0].starts, 1);
+}
+
 // The crash fails one request, and an autoscaler that wants half an error for each server asks for
 // two of them.
 TEST(FleetRun, RoutersCountErrors) {

@@ -261,10 +261,10 @@ TEST_F(AllErrors, OfEveryValueOfASweep) {
                       "scenario: s.yaml\n"
                       "axes:\n"
                       "- path: cluster.pools[a].replicas\n"
-                      "  values: [one, 0, 2.5, 2]\n"),
+                      "  values: [one, -1, 2.5, 2]\n"),
                 {"w.yaml:5:12: error: cluster.pools[0].replicas: must be a whole number (got one)",
-                 "w.yaml:5:17: error: cluster.pools[0].replicas: must be at least 1 (got 0)",
-                 "w.yaml:5:20: error: cluster.pools[0].replicas: must be a whole number (got 2.5)",
+                 "w.yaml:5:17: error: cluster.pools[0].replicas: must be at least 0 (got -1)",
+                 "w.yaml:5:21: error: cluster.pools[0].replicas: must be a whole number (got 2.5)",
                  "s.yaml:3:59: error: cluster.pools[0].model: unknown model (got Qwen3-32C)"});
   expect_errors(sweep("name: w\n"
                       "scenario: missing.yaml\n"

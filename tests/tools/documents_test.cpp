@@ -531,7 +531,7 @@ TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
       write("s.yaml",
             "name: s\n"
             "workload: {inference_perf: load.yaml}\n"
-            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B, replicas: 0}]}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B, replicas: -1}]}\n"
             "routing: {endpoint_picker: nowhere.yaml}\n"
             "sead: 4\n"
             "variants:\n- name: one\n- name: one\n- {}\n- name: two\n");
@@ -540,7 +540,7 @@ TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
   const std::string s = file + ":";
   const std::string load = path("load.yaml") + ":";
   EXPECT_EQ(messages_of(d),
-            s + "3:80: error: cluster.pools[0].replicas: must be at least 1 (got 0)\n" +  //
+            s + "3:80: error: cluster.pools[0].replicas: must be at least 0 (got -1)\n" +  //
                 s + "4:28: error: routing.endpoint_picker: cannot open " + path("nowhere.yaml") +
                 ": No such file or directory\n"
                 "  hint: paths inside a file are relative to that file\n" +
