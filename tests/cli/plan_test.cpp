@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/scalar_parse.h"
 #include "tests/cli/cli_fixture.h"
 #include "tools/results/trust_errors.h"
 
@@ -402,6 +403,45 @@ TEST_F(Plan, NoPlanIsAnAnswer) {
   EXPECT_EQ(answer["met"], false);
   EXPECT_EQ(answer["plans"].size(), 0U);
   for (const auto& family : answer["families"]) EXPECT_TRUE(family.contains("near_miss"));
+}
+
+// The rate grows by a tenth each month. A search of its own, at the rate of the month and from the
+// size before on, finds the same fleet; and the size before still holds the month before.
+TEST_F(Plan, TheMonthsInWhichItMustGrow) {
+  const std::string text = slurp(plan());
+  const auto with = [&](const std::string& rate, const std::string& months, const char* least) {
+    std::string changed = text;
+    const auto swap = [&changed](const std::string& a, const std::string& b) {
+      ASSERT_NE(changed.find(a), std::string::npos) << a;
+      changed.replace(changed.find(a), a.size(), b);
+    };
+    swap("  rate: 20\n  growth: 0.5\n", "  rate: " + rate + "\n" + months);
+    swap("- {accelerator: H200, tensor_parallel: 1}\n", "policies: [{variant: hashing}]\n");
+    swap("min: 1, max: 12", "min: " + std::string(least) + ", max: 12");
+    const Result r = run({"plan", write("months.yaml", changed), "--output", "json", "--quiet"});
+    EXPECT_EQ(r.code, 0) << r.err;
+    return nlohmann::json::parse(r.out)["plans"][0];
+  };
+  const auto best =
+      with("30", "  growth_per_month: 0.1\n  months: 12\n  from: 2026-12\n", "1");
+  const auto& months = best["months"];
+  ASSERT_GE(months.size(), 3U);
+  EXPECT_EQ(months[0]["month"], 0);
+  EXPECT_EQ(months[0]["fleet"]["replicas"], best["replicas"]);
+  double sum = 0;
+  for (std::size_t i = 0; i < months.size(); ++i) {
+    const int month = months[i]["month"];
+    EXPECT_DOUBLE_EQ(months[i]["requests_per_s"], 30 * std::pow(1.1, month));
+    const int end = i + 1 < months.size() ? months[i + 1]["month"].get<int>() : 12;
+    sum += months[i]["fleet"]["price_per_hour"].get<double>() * 730 * (end - month);
+    if (i == 0 || i > 2) continue;
+    const std::string before = std::to_string(months[i - 1]["fleet"]["replicas"]["a"].get<int>());
+    const auto rate = [&](int m) { return number_text(30 * std::pow(1.1, m)); };
+    EXPECT_EQ(with(rate(month), "", before.c_str())["needed"], months[i]["fleet"]["replicas"]);
+    EXPECT_EQ(with(rate(month - 1), "", before.c_str())["needed"],
+              months[i - 1]["fleet"]["replicas"]);
+  }
+  EXPECT_NEAR(best["price_of_months"], sum, 1e-6);
 }
 
 TEST_F(Plan, SparesAreBought) {

@@ -55,6 +55,9 @@ class RandomPlan {
     if (maybe()) config.goodput = PlanGoodput{.share = 0.9, .bounds = {"ttft:500ms"}};
     config.demand.rate = 10;
     config.demand.growth = maybe() ? 0 : 0.25;
+    if (maybe()) config.demand.months = 24;
+    config.demand.growth_per_month = 0.05;
+    if (maybe()) config.demand.from = "2026-11";
     config.confidence = maybe() ? 0.95 : 0.9;
     config.spares = static_cast<std::int64_t>(one_of(3));
     config.pools = {{.pool = "a", .min = 1, .max = 20}};
@@ -69,8 +72,11 @@ class RandomPlan {
       family.trust = models::Trust(one_of(3));
       if (families > 1 && one_of(8) == 0) family.impossible = "too large";
       for (std::size_t pool = 0; pool < config.pools.size(); ++pool) {
-        family.replica_price.push_back(0.5 * static_cast<double>(1 + one_of(12)));
-        family.replica_gpus.push_back(1);
+        PlanPrice price{.accelerator = "g", .per_hour = 0.5 * static_cast<double>(1 + one_of(12))};
+        if (maybe()) price.reserved_per_hour = 0.6 * price.per_hour;
+        price.gpus_per_node = maybe() ? 1 : 4;
+        family.prices.push_back(price);
+        family.costs.push_back({.price = pool, .gpus = 1});
       }
     }
   }
@@ -90,6 +96,8 @@ class RandomPlan {
     r.output_tokens_per_s = one_of(10) == 0 ? 0 : 1000 * random_.uniform_open();
     r.mean_latency_s = 1 + 40 * random_.uniform();
     r.send_s = 20 + 100 * random_.uniform();
+    if (one_of(8) > 0) r.ttft_p90_s = 0.1 * static_cast<double>(1 + one_of(5));
+    r.tpot_p90_s = 0.01 * static_cast<double>(1 + one_of(5));
     return r;
   }
 
@@ -157,6 +165,11 @@ class RandomPlan {
       for (std::int64_t& n : *plan.band.shorter)
         n = std::max<std::int64_t>(1, n - static_cast<std::int64_t>(one_of(3)));
     }
+    for (std::int64_t month = 0; month < c_.space.config.demand.months;
+         month += 1 + static_cast<std::int64_t>(one_of(40)))
+      plan.months.push_back({.month = month, .rate = c_.space.rate_in(month),
+                             .size = more(plan.size, month)});
+    if (plan.months.size() > 1 && maybe()) plan.months.back().size.reset();
     plan.holds_with_fewer_blocks = maybe();
     plan.holds_with_more_blocks = maybe();
     c_.result.plans.push_back(std::move(plan));
@@ -246,8 +259,15 @@ void expect_true_answer(const PlanCase& c, const Json& r, const Said& said) {
       EXPECT_GE(e["price_per_hour"], price) << e;
     }
   EXPECT_TRUE(said.has("It costs " + sum_words(price * 730) + " a month and " +
-                       sum_words(price * 8760) + " a year."))
+                       sum_words(price * 8760) + " a year" +
+                       (best.contains("reserved_price_per_hour")
+                            ? ", " + sum_words(best["reserved_price_per_hour"].get<double>() * 730) +
+                                  " a month reserved."
+                            : ".")))
       << said.all;
+  const int idle = best["paid_gpus"].get<int>() - best["gpus"].get<int>();
+  EXPECT_EQ(said.has(" are idle."), idle > 0);
+  EXPECT_TRUE(idle == 0 || said.has("whole nodes, " + std::to_string(idle) + " are idle."));
   if (!best.contains("spare_replicas_today")) {
     EXPECT_FALSE(said.has("At today's rate"));
     return;
@@ -259,6 +279,63 @@ void expect_true_answer(const PlanCase& c, const Json& r, const Said& said) {
                       (gone == 1 ? "one replica" : std::to_string(gone) + " replicas") +
                       (best["replicas"].size() > 1 ? " of one pool." : ".");
   EXPECT_TRUE(said.has("At today's rate " + holds)) << said.all;
+}
+
+/// The next month in which the fleet must grow, and the sum of all months, 730 hours each.
+void expect_true_months(const Json& r, const Said& said) {
+  const bool looks = !r["plans"].empty() && r["plans"][0].contains("months");
+  EXPECT_EQ(said.has("more each month"), looks) << said.all;
+  if (!looks) return;
+  const Json& months = r["plans"][0]["months"];
+  double sum = 0;
+  for (std::size_t i = 0; i < months.size(); ++i) {
+    const int end = i + 1 < months.size() ? months[i + 1]["month"].get<int>() : 24;
+    if (!months[i]["fleet"].is_null())
+      sum += months[i]["fleet"]["price_per_hour"].get<double>() * 730 *
+             (end - months[i]["month"].get<int>());
+  }
+  const bool holds = !months.back()["fleet"].is_null();
+  EXPECT_EQ(r["plans"][0].contains("price_of_months"), holds);
+  if (holds) {
+    EXPECT_TRUE(said.has(" cost " + sum_words(sum))) << sum << "\n" << said.all;
+  }
+  if (months.size() == 1) {
+    EXPECT_TRUE(said.has("no server is due within 24 months")) << said.all;
+    return;
+  }
+  const int month = months[1]["month"];
+  const char* const kNames[] = {"November", "December", "January",   "February", "March",  "April",
+                                "May",      "June",     "July",      "August",   "September",
+                                "October"};
+  const std::string when = r.contains("from") ? std::string(kNames[month % 12]) + " " +
+                                                    std::to_string(2026 + (month + 10) / 12)
+                                              : "month " + std::to_string(month + 1);
+  EXPECT_TRUE(said.has(months[1]["fleet"].is_null() ? "no size of this space holds " + when + ","
+                                                    : "the next server is due in " + when + ","))
+      << when << "\n" << said.all;
+}
+
+/// A fleet that holds is on the front unless another is better somewhere and worse nowhere.
+void expect_true_front(const Json& r) {
+  const auto comparable = [](const Json& e) {
+    return e["verdict"] == "meets" && !e["ttft_s.p90"].is_null() && !e["tpot_s.p90"].is_null();
+  };
+  for (const Json& e : r["evaluated"]) {
+    ASSERT_EQ(e.contains("on_front"), e["verdict"] == "meets");
+    bool on = comparable(e);
+    for (const Json& other : r["evaluated"]) {
+      if (!on || !comparable(other)) continue;
+      int better = 0, worse = 0;
+      for (const char* key : {"price_per_hour", "ttft_s.p90", "tpot_s.p90"}) {
+        better += other[key] < e[key] ? 1 : 0;
+        worse += other[key] > e[key] ? 1 : 0;
+      }
+      on = !(better > 0 && worse == 0);
+    }
+    if (e.contains("on_front")) {
+      EXPECT_EQ(e["on_front"], on) << e;
+    }
+  }
 }
 
 /// Four digits, as the plan writes numbers.
@@ -460,7 +537,8 @@ TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
     for (const char* branch :
          {"can flip", "No other plan gets", "No other plan holds", "met the goals.", "was tried.",
           "Too short", "does not decide", "which meets it", "nothing alone", "to spare is",
-          "It takes as many", "no size of this space"})
+          "It takes as many", "no size of this space", "next server is due", "no server is due",
+          "are idle", "a month reserved"})
       seen[branch] += said.has(branch) ? 1 : 0;
     expect_true_answer(c, r, said);
     expect_true_miss(r, said);
@@ -470,9 +548,29 @@ TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
     expect_true_bindings(r, said);
     expect_true_demand(r, said);
     expect_true_titles(record, r);
+    expect_true_months(r, said);
+    expect_true_front(r);
     if (HasFailure()) break;
   }
   for (const auto& [branch, count] : seen) EXPECT_GE(count, 5) << branch << " is hardly tested";
+}
+
+// Nodes of 8 GPUs. Five replicas of 3 GPUs fill two nodes with two each and leave 2 GPUs in each,
+// the fifth leaves 5 in a third; of three replicas of 2 GPUs two go where 2 are left. One replica of
+// 12 GPUs takes two nodes of its own.
+TEST(PlanFamily, PaysForWholeNodes) {
+  PlanFamily family;
+  family.prices = {{.accelerator = "g", .per_hour = 2, .gpus_per_node = 8}};
+  family.costs = {{.gpus = 3}, {.gpus = 2}, {.gpus = 12, .others_per_hour = 0.5}};
+  EXPECT_EQ(family.gpus({5, 3, 0}), 21);
+  EXPECT_EQ(family.paid_gpus({5, 3, 0}), 24);
+  EXPECT_EQ(family.paid_gpus({5, 4, 0}), 24);   // 2, 2, and two of the five
+  EXPECT_EQ(family.paid_gpus({5, 5, 0}), 32);   // one GPU of the third node is left
+  EXPECT_EQ(family.paid_gpus({0, 0, 1}), 16);
+  EXPECT_DOUBLE_EQ(family.price({5, 5, 1}), 48 * 2 + 0.5);
+  EXPECT_EQ(family.price({1, 0, 0}, Contract::kSpot), std::nullopt);
+  family.prices[0].spot_per_hour = 0.5;
+  EXPECT_EQ(family.price({1, 0, 0}, Contract::kSpot), 4);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "tools/study/plan/plan_config.h"
 
+#include <charconv>
+
 namespace routesim::tools {
 
 namespace {
@@ -9,11 +11,33 @@ constexpr std::int64_t kMostSeconds = 30 * 86'400;
 
 }  // namespace
 
+std::optional<std::int64_t> parse_month(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd";
+  if (text.size() != kForm.size()) return std::nullopt;
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i])
+      return std::nullopt;
+  std::int64_t year = 0, month = 0;
+  std::from_chars(text.data(), text.data() + 4, year);
+  std::from_chars(text.data() + 5, text.data() + 7, month);
+  return month < 1 || month > 12 ? std::nullopt : std::optional(12 * year + month - 1);
+}
+
 void describe(Describer& d, PlanDemand& p) {
   field(d, {"rate", "Requests per second today.", true}, p.rate,
         RealRange{.min = 0, .max = 1e7, .min_open = true});
   field(d, {"growth", "Planned for: 0.25 plans for 1.25 times the rate."}, p.growth,
         RealRange{.min = 0, .max = 100});
+  field(d,
+        {"growth_per_month",
+         "Growth from the planned rate on, compounded: 0.05 is 5 % a month. With `months`."},
+        p.growth_per_month, RealRange{.min = 0, .max = 10});
+  field(d,
+        {"months",
+         "Months to look ahead, the first at the planned rate: when the next server is due, and "
+         "what they cost together. 0 = none."},
+        p.months, IntRange{0, 120});
+  field(d, {"from", "The first month, such as 2026-12, so that results can name months."}, p.from);
   field(d,
         {"duration",
          "How long each run sends at least, behind its warm-up. It sends longer where 3,000 "
@@ -43,6 +67,14 @@ void describe(Describer& d, PlanPrice& p) {
   field(d, {"accelerator", "Catalogue name.", true}, p.accelerator);
   field(d, {"per_hour", "Price of one GPU for one hour, in dollars.", true}, p.per_hour,
         RealRange{.min = 0});
+  field(d, {"reserved_per_hour", "The same with a reservation. Results show both."},
+        p.reserved_per_hour, RealRange{.min = 0});
+  field(d, {"spot_per_hour", "The same where the GPU may be taken away. Results show both."},
+        p.spot_per_hour, RealRange{.min = 0});
+  field(d,
+        {"gpus_per_node",
+         "GPUs of one machine. Machines are paid for whole, so idle GPUs cost as much."},
+        p.gpus_per_node, IntRange{1, 1024});
 }
 
 void describe(Describer& d, PlanHostMemory& p) {

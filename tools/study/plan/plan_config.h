@@ -14,6 +14,9 @@ namespace routesim::tools {
 struct PlanDemand {
   double rate = 1;                             ///< Requests/s today.
   double growth = 0;                           ///< Planned for: 0.25 plans for 1.25 times the rate.
+  double growth_per_month = 0;                 ///< From the planned rate on, compounded.
+  std::int64_t months = 0;                     ///< To look ahead, this one included; 0 = none.
+  std::string from;                            ///< Of the first month: `2026-12`; empty = none.
   Duration duration = Duration::seconds(120);  ///< How long each run sends at least.
   /// Count the start with empty caches, too, over `duration` exactly. Otherwise a run counts from
   /// the end of its warm-up on.
@@ -23,6 +26,9 @@ struct PlanDemand {
   std::vector<std::string> set;
 };
 void describe(Describer& d, PlanDemand& p);
+
+/// Months since the year 0 of a text such as `2026-12`.
+std::optional<std::int64_t> parse_month(std::string_view text);
 
 /// A share of requests that must meet several bounds at once.
 struct PlanGoodput {
@@ -35,6 +41,8 @@ void describe(Describer& d, PlanGoodput& p);
 struct PlanPrice {
   std::string accelerator;
   double per_hour = 0;
+  std::optional<double> reserved_per_hour, spot_per_hour;
+  std::int64_t gpus_per_node = 1;  ///< Whole nodes are paid for.
 };
 void describe(Describer& d, PlanPrice& p);
 

@@ -22,8 +22,6 @@ using Evaluated = PlanRecord::Evaluated;
 using Family = PlanRecord::Family;
 using Goal = PlanRecord::Goal;
 
-constexpr double kHoursOfYear = 8760, kHoursOfMonth = kHoursOfYear / 12;
-
 /// `$131,400`, for sums that no cent is counted in.
 std::string sum_text(double v) {
   std::string text = fixed_text(v, 0);
@@ -168,13 +166,61 @@ std::string nearest_miss(const PlanRecord& r) {
 /// What the fleet costs for longer, and what of it may be gone.
 std::string cost_sentence(const Choice& best) {
   std::string text = "It costs " + sum_text(best.price_per_hour * kHoursOfMonth) + " a month and " +
-                     sum_text(best.price_per_hour * kHoursOfYear) + " a year.";
+                     sum_text(best.price_per_hour * kHoursOfYear) + " a year";
+  for (const auto& [price, how] : {std::pair(best.reserved_price_per_hour, " reserved"),
+                                   {best.spot_price_per_hour, " on spot GPUs"}})
+    if (price) text += ", " + sum_text(*price * kHoursOfMonth) + " a month" + how;
+  text += ".";
+  if (best.paid_gpus && best.gpus && *best.paid_gpus > *best.gpus)
+    text += fmt::format(" Of the {} GPUs of its whole nodes, {} are idle.", *best.paid_gpus,
+                        *best.paid_gpus - *best.gpus);
   if (!best.spare_replicas_today) return text;
   const std::int64_t spare = *best.spare_replicas_today;
   if (spare == 0) return text + " At today's rate it needs every replica.";
   text += " At today's rate it holds without any " +
           (spare == 1 ? "one replica" : std::to_string(spare) + " replicas");
   return text + (best.replicas.items.size() > 1 ? " of one pool." : ".");
+}
+
+/// `March 2027`, or `month 4` where the plan names no first month.
+std::string month_text(const PlanRecord& r, std::int64_t month) {
+  constexpr std::array<const char*, 12> kNames = {"January",   "February", "March",    "April",
+                                                  "May",       "June",     "July",     "August",
+                                                  "September", "October",  "November", "December"};
+  const auto first = r.from ? parse_month(*r.from) : std::nullopt;
+  if (!first) return "month " + std::to_string(month + 1);
+  const auto at = static_cast<std::size_t>(*first + month);
+  return std::string(kNames[at % 12]) + " " + std::to_string(at / 12);
+}
+
+/// When the fleet must grow, and the sum of all months.
+std::string months_sentence(const PlanRecord& r, const Choice& best) {
+  if (!best.months) return {};
+  const std::vector<PlanRecord::Month>& months = *best.months;
+  const std::string rate =
+      human(100 * r.growth_per_month.value_or(0), Unit::kPercent) + " more each month";
+  const std::string all = std::to_string(r.months.value_or(0)) + " months";
+  if (months.size() == 1)
+    return fmt::format("With {}, no server is due within {}, which cost {}.", rate, all,
+                       sum_text(best.price_of_months.value_or(0)));
+  const PlanRecord::Month& next = months[1];
+  std::string text =
+      next.fleet ? fmt::format("With {}, the next server is due in {}, at {}: {}.", rate,
+                               month_text(r, next.month),
+                               human(next.requests_per_s, Unit::kRequestsPerSecond),
+                               fleet_text(next.fleet->replicas))
+                 : fmt::format("With {}, no size of this space holds {}, at {}.", rate,
+                               month_text(r, next.month),
+                               human(next.requests_per_s, Unit::kRequestsPerSecond));
+  if (!next.fleet) return text;
+  const PlanRecord::Month& last = months.back();
+  if (!last.fleet)
+    return text + fmt::format(" From {} on, no size of this space holds.",
+                              month_text(r, last.month));
+  return text + fmt::format(" The {} cost {}; the last takes {} at {} a month.", all,
+                            sum_text(best.price_of_months.value_or(0)),
+                            fleet_text(last.fleet->replicas),
+                            sum_text(last.fleet->price_per_hour * kHoursOfMonth));
 }
 
 std::string errors_sentence(const Choice& best) {
@@ -219,6 +265,7 @@ StudyVerdict verdict(const PlanRecord& r) {
     if (r.rests_on)
       say("It rests on " + *r.rests_on + "." + (r.robustness ? " " + *r.robustness : ""));
     say(cost_sentence(r.plans.front()));
+    say(months_sentence(r, r.plans.front()));
     say(nearest_miss(r));
     for (const Goal& goal : r.plans.front().goals)
       if (!is_built_in(goal.name)) say(goal_sentence(goal));
@@ -263,6 +310,7 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
                           {"GPUs"},
                           {"$/h"},
                           {"knee req/s"},
+                          {"used"},
                           {"spare today"},
                           {"short of first"}}};
   for (std::size_t i = 0; i < r.plans.size(); ++i) {
@@ -279,6 +327,8 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
          number(plan.knee_requests_per_s, Unit::kRequestsPerSecond, here + "knee_requests_per_s",
                 (plan.knee_fails_at ? "" : "over ") +
                     plan_number(plan.knee_requests_per_s.value_or(0))),
+         number(plan.utilisation, Unit::kRatio, here + "utilisation",
+                plan.utilisation ? human(100 * *plan.utilisation, Unit::kPercent) : ""),
          count(plan.spare_replicas_today, here + "spare_replicas_today"),
          {.text = binds.empty() ? "-" : binds}});
   }
@@ -287,19 +337,76 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
 
 /// What each fleet costs, in every measure that a budget is made in.
 Table costs_table(const PlanRecord& r, const std::string& path) {
+  const auto has = [&r](PlanRecord::Number Choice::*price) {
+    return std::ranges::any_of(r.plans, [&](const Choice& c) { return (c.*price).has_value(); });
+  };
+  const bool reserved = has(&Choice::reserved_price_per_hour);
+  const bool spot = has(&Choice::spot_price_per_hour);
   Table table{
       .columns = {
           {"fleet", true}, {"$/h"}, {"$/month"}, {"$/year"}, {"$/h within error"}, {"$/M tokens"}}};
+  if (reserved) table.columns.push_back({"$/h reserved"});
+  if (spot) table.columns.push_back({"$/h spot"});
   for (std::size_t i = 0; i < r.plans.size(); ++i) {
     const Choice& plan = r.plans[i];
     const std::string here = path + "/plans/" + std::to_string(i) + "/";
-    table.rows.push_back(
-        {{.text = name_of(plan)},
-         price(plan.price_per_hour, here + "price_per_hour"),
-         {.text = sum_text(plan.price_per_hour * kHoursOfMonth).substr(1)},
-         {.text = sum_text(plan.price_per_hour * kHoursOfYear).substr(1)},
-         {.text = band_prices(plan.step_time_band)},
-         price(plan.price_per_million_output_tokens, here + "price_per_million_output_tokens")});
+    std::vector<Cell>& row = table.rows.emplace_back();
+    row = {{.text = name_of(plan)},
+           price(plan.price_per_hour, here + "price_per_hour"),
+           {.text = sum_text(plan.price_per_hour * kHoursOfMonth).substr(1)},
+           {.text = sum_text(plan.price_per_hour * kHoursOfYear).substr(1)},
+           {.text = band_prices(plan.step_time_band)},
+           price(plan.price_per_million_output_tokens, here + "price_per_million_output_tokens")};
+    if (reserved)
+      row.push_back(price(plan.reserved_price_per_hour, here + "reserved_price_per_hour"));
+    if (spot) row.push_back(price(plan.spot_price_per_hour, here + "spot_price_per_hour"));
+  }
+  return table;
+}
+
+/// The months in which a fleet must grow, of every fleet that was found.
+Table months_table(const PlanRecord& r, const std::string& path) {
+  Table table{
+      .columns = {{"of", true}, {"month", true}, {"req/s"}, {"fleet", true}, {"$/month"}}};
+  for (std::size_t i = 0; i < r.plans.size(); ++i) {
+    if (!r.plans[i].months) continue;
+    for (std::size_t m = 0; m < r.plans[i].months->size(); ++m) {
+      const PlanRecord::Month& month = (*r.plans[i].months)[m];
+      const std::string here =
+          path + "/plans/" + std::to_string(i) + "/months/" + std::to_string(m) + "/";
+      table.rows.push_back(
+          {{.text = m == 0 ? family_text(r.plans[i]) : ""},
+           {.text = month_text(r, month.month)},
+           number(month.requests_per_s, Unit::kRequestsPerSecond, here + "requests_per_s",
+                  plan_number(month.requests_per_s)),
+           {.text = month.fleet ? fleet_text(month.fleet->replicas) : "no size holds"},
+           {.text = month.fleet
+                        ? sum_text(month.fleet->price_per_hour * kHoursOfMonth).substr(1)
+                        : "-"}});
+    }
+  }
+  return table;
+}
+
+/// Fleets that meet the goals and that none other beats, the cheapest first.
+Table front_table(const PlanRecord& r, const std::string& path) {
+  constexpr std::size_t kMostRows = 15;
+  std::vector<std::size_t> front;
+  for (std::size_t i = 0; i < r.evaluated.size(); ++i)
+    if (r.evaluated[i].on_front.value_or(false)) front.push_back(i);
+  std::ranges::stable_sort(front, {}, [&r](std::size_t i) { return *r.evaluated[i].price_per_hour; });
+  Table table{.columns = {{"fleet", true}, {"$/h"}, {"TTFT p90, ms"}, {"TPOT p90, ms"}}};
+  if (front.size() < 2) return table;
+  front.resize(std::min(front.size(), kMostRows));
+  for (const std::size_t i : front) {
+    const Evaluated& e = r.evaluated[i];
+    const std::string here = path + "/evaluated/" + std::to_string(i) + "/";
+    table.rows.push_back({{.text = fleet_text(e.replicas) + " of " + family_text(e)},
+                          price(e.price_per_hour, here + "price_per_hour"),
+                          number(e.ttft_p90_s, Unit::kSeconds, here + "ttft_s.p90",
+                                 plan_number(1e3 * *e.ttft_p90_s)),
+                          number(e.tpot_p90_s, Unit::kSeconds, here + "tpot_s.p90",
+                                 plan_number(1e3 * *e.tpot_p90_s))});
   }
   return table;
 }
@@ -456,7 +563,11 @@ Table manifest(const PlanRecord& r) {
   add("scenario", r.scenario);
   add("routesim", r.version + (r.commit.empty() ? "" : " (" + r.commit + ")"));
   for (const PlanRecord::Price& p : r.prices)
-    add("one " + p.accelerator, dollars(p.per_hour) + " an hour");
+    add("one " + p.accelerator,
+        dollars(p.per_hour) + " an hour" +
+            (p.reserved_per_hour ? ", " + dollars(*p.reserved_per_hour) + " reserved" : "") +
+            (p.spot_per_hour ? ", " + dollars(*p.spot_per_hour) + " spot" : "") +
+            (p.gpus_per_node > 1 ? fmt::format(", in nodes of {}", p.gpus_per_node) : ""));
   for (const Family& family : r.families)
     if (family.scenario_hash)
       add(family_text(family),
@@ -630,6 +741,9 @@ StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
         out.blocks.push_back({Paragraph{name_of(plan) + ": " + memory_sentence(plan)}});
     }
     add_table("What they cost", costs_table(r, path));
+    add_table("When they must grow", months_table(r, path));
+    add_table("Price against latency: nothing that was tried is better in both",
+              front_table(r, path));
     add_table("Each goal, and what is to spare", goals_table(r, path));
   }
   Charts charts;

@@ -68,8 +68,9 @@ void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation);
 
 /// The parts of a search, in their order. Their number never changes, so a display has an end; how
 /// many fleets each of them tries depends on what was found.
-inline constexpr std::array<std::string_view, 6> kPlanSteps = {
-    "smallest fleets", "fleets to buy", "errors of step times", "knees", "bottlenecks", "spares"};
+inline constexpr std::array<std::string_view, 7> kPlanSteps = {
+    "smallest fleets", "fleets to buy", "errors of step times", "knees",
+    "bottlenecks",     "spares",        "months"};
 
 class FleetEvaluator {
  public:

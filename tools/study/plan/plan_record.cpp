@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -21,6 +23,9 @@ namespace routesim::tools {
 void describe(Describer& d, PlanRecord::Price& r) {
   field(d, {"accelerator", "As the catalogue names it."}, r.accelerator);
   field(d, {"per_hour", "Dollars for one GPU."}, r.per_hour);
+  field(d, {"reserved_per_hour", "With a reservation."}, r.reserved_per_hour);
+  field(d, {"spot_per_hour", "Where it may be taken away."}, r.spot_per_hour);
+  field(d, {"gpus_per_node", "Of a machine, which is paid for whole."}, r.gpus_per_node);
 }
 
 void describe(Describer& d, PlanRecord::Goal& r) {
@@ -73,13 +78,23 @@ void describe(Describer& d, PlanRecord::Memory& r) {
   field(d, without, r.fleet_without);
 }
 
+void describe(Describer& d, PlanRecord::Month& r) {
+  field(d, {"month", "0 = the first, at the planned rate."}, r.month);
+  field(d, {"requests_per_s", "The rate of that month."}, r.requests_per_s);
+  field(d, nullable("fleet", "To buy by then. Null: no size holds, and the search ends."), r.fleet);
+}
+
 void describe(Describer& d, PlanRecord::Choice& r) {
   field(d, {"hardware", "Name of the hardware."}, r.hardware);
   field(d, {"policy", "Name of the policy."}, r.policy);
   field(d, {"replicas", "The fleet to buy, spares included, by pool."}, r.replicas);
   field(d, {"needed", "The least that holds, by pool."}, r.needed);
   field(d, {"gpus", "Of all pools."}, r.gpus);
+  field(d, {"paid_gpus", "Of whole nodes."}, r.paid_gpus);
   field(d, {"price_per_hour", "Dollars."}, r.price_per_hour);
+  field(d, {"reserved_price_per_hour", "The same with reservations."}, r.reserved_price_per_hour);
+  field(d, {"spot_price_per_hour", "The same where GPUs may be taken away."},
+        r.spot_price_per_hour);
   field(d, {"step_times", "The weakest basis of step times among its runs."}, r.step_times);
   field(d, {"validation", "What validation found for this basis."}, r.validation);
   field(d, {"step_time_band", "What errors of that size would change."}, r.step_time_band);
@@ -89,10 +104,14 @@ void describe(Describer& d, PlanRecord::Choice& r) {
   field(d, {"output_tokens_per_s", "At the planned rate."}, r.output_tokens_per_s);
   field(d, {"knee_requests_per_s", "The highest rate that it holds."}, r.knee_requests_per_s);
   field(d, nullable("knee_fails_at", "The lowest rate that was seen to fail."), r.knee_fails_at);
+  field(d, {"utilisation", "The planned rate over the highest that it holds."}, r.utilisation);
   field(d, {"spare_replicas_today", "Of any one pool, at today's rate."}, r.spare_replicas_today);
   field(d, {"binding", "What it runs short of."}, r.binding);
   field(d, {"goals", "By goal."}, r.goals);
   field(d, {"host_memory", "Where the plan tries some."}, r.host_memory);
+  field(d, {"months", "The first month, and those in which it must grow."}, r.months);
+  field(d, {"price_of_months", "Dollars of all months. Absent where no size holds the last."},
+        r.price_of_months);
 }
 
 void describe(Describer& d, PlanRecord::NearMiss& r) {
@@ -139,6 +158,11 @@ void describe(Describer& d, PlanRecord::Evaluated& r) {
   field(d, {"goals", "Means over the runs, by goal, each in its own unit. Null without a number."},
         r.goals);
   field(d, {"worst", "The goal that it misses by most."}, r.worst);
+  field(d,
+        {"on_front",
+         "No other that meets the goals is better in price, TTFT p90 or TPOT p90 and worse in "
+         "none."},
+        r.on_front);
 }
 
 void describe(Describer& d, PlanRecord& r) {
@@ -156,6 +180,9 @@ void describe(Describer& d, PlanRecord& r) {
   field(d, {"rate_today", "Requests/s."}, r.rate_today);
   field(d, {"growth", "Planned for, as a share."}, r.growth);
   field(d, {"planned_rate", "Requests/s."}, r.planned_rate);
+  field(d, {"growth_per_month", "As a share, compounded."}, r.growth_per_month);
+  field(d, {"months", "That the plan looks ahead."}, r.months);
+  field(d, {"from", "The first month."}, r.from);
   field(d, {"confidence", "That goals are met with."}, r.confidence);
   field(d, {"goals", "Of the file, and those of every plan."}, r.goals);
   field(d, {"plans", "Fleets that meet every goal, the cheapest first."}, r.plans);
@@ -213,6 +240,21 @@ PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
   return memory;
 }
 
+void add_months(const PlanSpace& space, const PlanFamily& family, const FoundPlan& plan,
+                PlanRecord::Choice& out) {
+  if (plan.months.empty()) return;
+  double sum = 0;
+  out.months.emplace();
+  for (std::size_t i = 0; i < plan.months.size(); ++i) {
+    const MonthOfGrowth& m = plan.months[i];
+    out.months->push_back({m.month, m.rate, fleet_of(space, family, m.size)});
+    const std::int64_t end =
+        i + 1 < plan.months.size() ? plan.months[i + 1].month : space.config.demand.months;
+    if (m.size) sum += family.price(*m.size) * kHoursOfMonth * static_cast<double>(end - m.month);
+  }
+  if (plan.months.back().size) out.price_of_months = sum;
+}
+
 PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
                              const PlanResult& result) {
   const PlanFamily& family = space.families[plan.family];
@@ -222,7 +264,10 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
       .replicas = replicas_of(space, plan.size),
       .needed = replicas_of(space, plan.needed),
       .gpus = family.gpus(plan.size),
+      .paid_gpus = family.paid_gpus(plan.size),
       .price_per_hour = plan.price_per_hour,
+      .reserved_price_per_hour = family.price(plan.size, Contract::kReserved),
+      .spot_price_per_hour = family.price(plan.size, Contract::kSpot),
       .step_times = plan.trust,
       .validation = validation_of(plan.trust),
       .step_time_band = {},
@@ -232,9 +277,12 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
       .knee_requests_per_s = {},
       .knee_fails_at = {},
       .spare_replicas_today = {},
+      .utilisation = {},
       .binding = {},
       .goals = goals_of(space, plan.evaluation),
-      .host_memory = {}};
+      .host_memory = {},
+      .months = {},
+      .price_of_months = {}};
   if (result.steps > 1)
     out.kv_capacity = {.band = kCapacityBand,
                        .holds_with_fewer = plan.holds_with_fewer_blocks,
@@ -246,13 +294,15 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
   if (result.steps > 3) {
     out.knee_requests_per_s = plan.knee;
     out.knee_fails_at = plan.knee_fails;
+    if (plan.knee > 0) out.utilisation = space.planned_rate() / plan.knee;
   }
   if (result.steps > 4)
     out.binding = {.resource = plan.binding.what,
                    .goal = plan.binding.goal,
                    .missed_by = plan.binding.missed_by,
                    .missed_by_with_double = plan.binding.with_double};
-  if (result.is_complete()) out.spare_replicas_today = plan.spares_today;
+  if (result.steps > 5) out.spare_replicas_today = plan.spares_today;
+  if (result.is_complete()) add_months(space, family, plan, out);
   if (family.host_gib) out.host_memory = memory_of(space, family, plan, result);
   return out;
 }
@@ -305,7 +355,8 @@ PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation
                             .runs = static_cast<std::int64_t>(e.runs.size()),
                             .ttft_p90_s = mean_of(e, &FleetRun::ttft_p90_s),
                             .tpot_p90_s = mean_of(e, &FleetRun::tpot_p90_s),
-                            .worst = {}};
+                            .worst = {},
+                            .on_front = {}};
   out.goals.emplace();
   for (const GoalState& state : e.states)
     out.goals->push_back(std::isfinite(state.estimate.mean) ? std::optional(state.estimate.mean)
@@ -318,6 +369,25 @@ PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation
                .mean = e.states[worst].estimate.mean,
                .shortfall = e.states[worst].shortfall};
   return out;
+}
+
+/// Fleets that meet the goals and have both latencies are compared; the others are on no front.
+void mark_front(std::vector<PlanRecord::Evaluated>& fleets) {
+  const auto counts = [](const PlanRecord::Evaluated& e) {
+    return e.verdict == GoalVerdict::kMeets && e.price_per_hour && e.ttft_p90_s && e.tpot_p90_s;
+  };
+  const auto numbers = [](const PlanRecord::Evaluated& e) {
+    return std::array{*e.price_per_hour, *e.ttft_p90_s, *e.tpot_p90_s};
+  };
+  for (PlanRecord::Evaluated& e : fleets) {
+    if (e.verdict == GoalVerdict::kMeets) e.on_front = counts(e);
+    if (!counts(e)) continue;
+    const auto own = numbers(e);
+    for (const PlanRecord::Evaluated& other : fleets)
+      if (counts(other) && numbers(other) != own &&
+          std::ranges::equal(numbers(other), own, std::ranges::less_equal{}))
+        e.on_front = false;
+  }
 }
 
 // --------------------------------------------------------------------------- how far it holds
@@ -422,13 +492,20 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
     r.partial = fmt::format("step {} of {}, {}", result.steps + 1, kPlanSteps.size(),
                             kPlanSteps[result.steps]);
   for (const PlanPrice& price : config.prices)
-    r.prices.push_back({price.accelerator, price.per_hour});
+    r.prices.push_back({price.accelerator, price.per_hour, price.reserved_per_hour,
+                        price.spot_per_hour, price.gpus_per_node});
+  if (config.demand.months > 0) {
+    r.months = config.demand.months;
+    r.growth_per_month = config.demand.growth_per_month;
+    if (!config.demand.from.empty()) r.from = config.demand.from;
+  }
   if (config.host_memory) r.host_memory_per_gib_hour = config.host_memory->per_gib_hour;
   for (const PlanGoal& goal : space.goals) r.goals.push_back(goal.text);
   for (const FoundPlan& plan : result.plans) r.plans.push_back(choice_of(space, plan, result));
   for (std::size_t f = 0; f < result.families.size(); ++f)
     r.families.push_back(family_of(space, space.families[f], result.families[f]));
   for (const FleetEvaluation& e : result.evaluated) r.evaluated.push_back(evaluated_of(space, e));
+  mark_front(r.evaluated);
   if (!r.met) return r;
   const PlanRecord::Choice& best = r.plans.front();
   r.rests_on = trust_clause(best.step_times);

@@ -20,6 +20,8 @@ struct PlanRecord {
   struct Price {
     std::string accelerator;
     double per_hour = 0;
+    Number reserved_per_hour = {}, spot_per_hour = {};
+    std::int64_t gpus_per_node = 1;
   };
   struct Goal {
     std::string goal, name;  ///< `ttft_ms.p99 < 500`, `ttft_ms.p99`.
@@ -53,11 +55,18 @@ struct PlanRecord {
     std::optional<Without> same_fleet_without;
     std::optional<Fleet> fleet_without;  ///< Where same_fleet_without is.
   };
+  /// The fleet of a month and of those behind it, until it grows again.
+  struct Month {
+    std::int64_t month = 0;  ///< 0 = the first.
+    double requests_per_s = 0;
+    std::optional<Fleet> fleet;  ///< None where no size holds.
+  };
   struct Choice {
     std::string hardware, policy;
     Replicas replicas, needed;
-    std::optional<std::int64_t> gpus;
+    std::optional<std::int64_t> gpus, paid_gpus;
     double price_per_hour = 0;
+    Number reserved_price_per_hour, spot_price_per_hour;
     models::Trust step_times = models::Trust::kFitted;
     std::vector<TrustRecord::Validation> validation;
     /// From here on absent where a plan is partial and its search did not come so far.
@@ -66,9 +75,12 @@ struct PlanRecord {
     Number price_per_million_output_tokens, output_tokens_per_s, knee_requests_per_s;
     Number knee_fails_at;
     std::optional<std::int64_t> spare_replicas_today;
+    Number utilisation;
     std::optional<Binding> binding;
     std::vector<Goal> goals;
     std::optional<Memory> host_memory;
+    std::optional<std::vector<Month>> months;
+    Number price_of_months;
   };
   struct NearMiss : Fleet {
     std::vector<Goal> goals;
@@ -101,6 +113,7 @@ struct PlanRecord {
     Number ttft_p90_s, tpot_p90_s;
     std::optional<std::vector<Number>> goals = {};  ///< Means, in the order of PlanRecord::goals.
     std::optional<Worst> worst;
+    std::optional<bool> on_front;  ///< Set where it meets the goals.
   };
 
   std::string plan, question, version, commit;
@@ -111,7 +124,9 @@ struct PlanRecord {
   std::string scenario;
   std::vector<Price> prices = {};
   Number host_memory_per_gib_hour = {};
-  Number rate_today, growth, planned_rate, confidence;
+  Number rate_today, growth, planned_rate, growth_per_month = {}, confidence;
+  std::optional<std::int64_t> months = {};
+  std::optional<std::string> from = {};
   std::vector<std::string> goals = {};
   std::vector<Choice> plans = {};
   std::vector<Family> families = {};
@@ -120,6 +135,8 @@ struct PlanRecord {
 };
 
 void describe(Describer& d, PlanRecord& r);
+
+inline constexpr double kHoursOfYear = 8760, kHoursOfMonth = kHoursOfYear / 12;
 
 PlanRecord plan_record(const PlanSpace& space, const PlanResult& result);
 

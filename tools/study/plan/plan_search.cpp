@@ -84,6 +84,79 @@ class SizeSearch {
   bool possible_ = false;
 };
 
+/// The months in which a fleet that holds the first one must grow. A fleet is only ever added to:
+/// the next one is the cheapest with at least as many servers in every pool.
+class GrowthSearch {
+ public:
+  struct Question {
+    FleetSize size;
+    std::int64_t month = 0;
+  };
+
+  /// `needed` holds month 0. Looks at months before `end`.
+  GrowthSearch(const PlanSpace& space, const PlanFamily& family, const FleetSize& needed,
+               std::int64_t end)
+      : end_(end), fails_(end) {
+    for (const FleetSize& size : sizes_by_price(space, family))
+      if (std::ranges::equal(size, needed, std::ranges::greater_equal{})) larger_.push_back(size);
+    steps_.emplace_back(0, needed);
+    // Equal prices have no order of their own.
+    at_ = static_cast<std::size_t>(std::ranges::find(larger_, needed) - larger_.begin());
+  }
+
+  std::optional<Question> next() const {
+    if (end_ == 0 || at_ == larger_.size()) return std::nullopt;
+    if (grows_) return Question{larger_[at_], fails_};
+    if (holds_ + 1 == fails_) return std::nullopt;  // `fails_` is `end_`.
+    return Question{larger_[at_], seen_to_fail_ ? (holds_ + fails_) / 2
+                                                : std::min(holds_ + stride_, fails_ - 1)};
+  }
+
+  void tell(std::int64_t month, bool holds) {
+    if (grows_) {
+      grow(holds);
+      return;
+    }
+    (holds ? holds_ : fails_) = month;
+    stride_ *= 2;
+    seen_to_fail_ = seen_to_fail_ || !holds;
+    if (seen_to_fail_ && holds_ + 1 == fails_) {
+      grows_ = true;
+      grow(false);
+    }
+  }
+
+  /// Months and the fleets that hold from then on; none where no size does.
+  const std::vector<std::pair<std::int64_t, std::optional<FleetSize>>>& steps() const {
+    return steps_;
+  }
+
+ private:
+  /// The size that was asked for the month that failed.
+  void grow(bool holds) {
+    if (!holds) {
+      do ++at_;
+      while (at_ < larger_.size() &&
+             !std::ranges::equal(larger_[at_], *steps_.back().second, std::ranges::greater_equal{}));
+      if (at_ == larger_.size()) steps_.emplace_back(fails_, std::nullopt);
+      return;
+    }
+    steps_.emplace_back(fails_, larger_[at_]);
+    holds_ = fails_;
+    fails_ = end_;
+    stride_ = 1;
+    grows_ = seen_to_fail_ = false;
+  }
+
+  std::int64_t end_;
+  std::vector<FleetSize> larger_;  ///< The cheapest first.
+  std::size_t at_ = 0;             ///< The fleet that is asked about.
+  std::int64_t holds_ = 0, fails_, stride_ = 1;
+  bool seen_to_fail_ = false;
+  bool grows_ = false;  ///< A larger fleet is looked for, for month `fails_`.
+  std::vector<std::pair<std::int64_t, std::optional<FleetSize>>> steps_;
+};
+
 class PlanSearch {
  public:
   PlanSearch(const PlanSpace& space, FleetEvaluator& evaluator, PlanResult& found)
@@ -106,6 +179,8 @@ class PlanSearch {
     find_bindings();
     begin_step(5);
     for (FoundPlan& plan : result_.plans) find_spares(plan);
+    begin_step(6);
+    find_months();
     result_.steps = kPlanSteps.size();
     keep();
   }
@@ -337,6 +412,33 @@ class PlanSearch {
       plan.binding =
           bind(evaluator_.at({.family = plan.family, .size = plan.size, .rate = *plan.knee_fails}));
     }
+  }
+
+  /// When each fleet must grow. Some three fleets for each server that is added.
+  void find_months() {
+    std::vector<GrowthSearch> searches;
+    for (const FoundPlan& plan : result_.plans)
+      searches.emplace_back(space_, space_.families[plan.family], plan.needed,
+                            space_.config.demand.months);
+    std::vector<std::int64_t> asked(searches.size());
+    ask_together(
+        searches, true,
+        [&](std::size_t i, const GrowthSearch::Question& q) {
+          asked[i] = q.month;
+          return FleetProbe{.family = result_.plans[i].family,
+                            .size = q.size,
+                            .rate = space_.rate_in(q.month)};
+        },
+        [&](GrowthSearch& search, const FleetEvaluation& e) {
+          search.tell(asked[static_cast<std::size_t>(&search - searches.data())], e.holds());
+        });
+    if (space_.config.demand.months == 0) return;
+    for (std::size_t i = 0; i < searches.size(); ++i)
+      for (auto [month, size] : searches[i].steps()) {
+        if (size)
+          for (std::int64_t& n : *size) n += space_.config.spares;
+        result_.plans[i].months.push_back({month, space_.rate_in(month), std::move(size)});
+      }
   }
 
   /// Repeats a miss with each resource doubled, and names the one that helps most.

@@ -36,6 +36,14 @@ struct StepTimeBand {
   std::optional<FleetSize> shorter;  ///< The same with steps 1 - fraction times as long.
 };
 
+/// The fleet of a month and of those behind it, until it grows again.
+struct MonthOfGrowth {
+  std::int64_t month = 0;  ///< 0 = the first, at the planned rate.
+  double rate = 0;         ///< Requests/s then.
+  /// To buy, spares included; nothing when no size of the space holds the rate.
+  std::optional<FleetSize> size = {};
+};
+
 /// A fleet that meets every goal.
 struct FoundPlan {
   std::size_t family = 0;
@@ -55,6 +63,7 @@ struct FoundPlan {
   StepTimeBand band = {};
   bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - kCapacityBand,
   bool holds_with_more_blocks = false;   ///< or 1 + kCapacityBand times the KV blocks.
+  std::vector<MonthOfGrowth> months = {};  ///< In which it must grow, and the first.
 };
 
 /// The outcome of a family.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <ranges>
 #include <set>
 
@@ -179,6 +180,7 @@ class SpaceReader {
 
   /// Without the rate in it, every fleet would get the scenario's own load, and hold any rate.
   void check_demand() {
+    check_months();
     const std::vector<std::string>& set = config_.demand.set;
     const auto takes_rate = [](const std::string& text) {
       return text.find("{rate}") != std::string::npos;
@@ -188,6 +190,17 @@ class SpaceReader {
           set.empty() ? "is empty: no fleet would get the load of demand.rate"
                       : "has no {rate}: no fleet would get the load of demand.rate",
           "for example [\"workload.groups.rate={rate}\", \"workload.groups.requests={requests}\"]");
+  }
+
+  void check_months() {
+    const PlanDemand& demand = config_.demand;
+    if (demand.months == 0 && demand.growth_per_month > 0)
+      error("demand.growth_per_month", "has no effect without demand.months", "add `months: 12`");
+    if (demand.months == 0 && !demand.from.empty())
+      error("demand.from", "has no effect without demand.months", "add `months: 12`");
+    if (!demand.from.empty() && !parse_month(demand.from))
+      error("demand.from", "is not a month (got " + printable(demand.from) + ")",
+            "for example 2026-12");
   }
 
   void check_ranges() {
@@ -460,34 +473,32 @@ class SpaceReader {
   }
 
   void set_prices(PlanFamily& family, const sim::RunPlan& plan) {
-    family.replica_price.assign(config_.pools.size(), 0);
-    family.replica_gpus.assign(config_.pools.size(), 0);
+    family.prices = config_.prices;
+    family.costs.assign(config_.pools.size(), {});
     for (const sim::ResolvedPool& pool : plan.pools) {
       const std::int64_t gpus =
           pool.config.tensor_parallel * pool.config.pipeline_parallel * pool.config.data_parallel;
       const double host_gib =
           config_.host_memory ? host_gib_of(pool) * static_cast<double>(pool.config.data_parallel)
                               : 0;
-      const double price = static_cast<double>(gpus) * gpu_price(pool.config.accelerator) +
-                           (host_gib > 0 ? host_gib * config_.host_memory->per_gib_hour : 0);
+      const ReplicaCost cost{
+          .price = price_of(pool.config.accelerator),
+          .gpus = gpus,
+          .others_per_hour = host_gib > 0 ? host_gib * config_.host_memory->per_gib_hour : 0};
       const auto sized =
           std::find_if(config_.pools.begin(), config_.pools.end(),
                        [&](const PlanPool& p) { return p.pool == pool.config.name; });
-      if (sized == config_.pools.end()) {
-        family.fixed_price += price * static_cast<double>(pool.config.replicas);
-        family.fixed_gpus += gpus * pool.config.replicas;
-        continue;
-      }
-      const auto index = static_cast<std::size_t>(sized - config_.pools.begin());
-      family.replica_price[index] = price;
-      family.replica_gpus[index] = gpus;
+      if (sized == config_.pools.end())
+        family.fixed.emplace_back(cost, pool.config.replicas);
+      else
+        family.costs[static_cast<std::size_t>(sized - config_.pools.begin())] = cost;
     }
   }
 
-  double gpu_price(const std::string& accelerator) {
+  std::size_t price_of(const std::string& accelerator) {
     const models::AcceleratorSpec* const spec = catalogue_.find_accelerator(accelerator);
-    for (const PlanPrice& price : config_.prices)
-      if (catalogue_.find_accelerator(price.accelerator) == spec) return price.per_hour;
+    for (std::size_t i = 0; i < config_.prices.size(); ++i)
+      if (catalogue_.find_accelerator(config_.prices[i].accelerator) == spec) return i;
     error("prices", "has no price of " + printable(accelerator),
           "add {accelerator: " + printable(accelerator) + ", per_hour: ...}");
     return 0;
@@ -505,17 +516,66 @@ class SpaceReader {
 
 }  // namespace
 
-double PlanFamily::price(const FleetSize& size) const {
-  double sum = fixed_price;
+std::vector<std::int64_t> PlanFamily::paid(const FleetSize& size) const {
+  std::vector<std::pair<ReplicaCost, std::int64_t>> all = fixed;
+  for (std::size_t i = 0; i < size.size(); ++i) all.emplace_back(costs[i], size[i]);
+  std::ranges::stable_sort(all, std::ranges::greater{},
+                           [](const auto& part) { return part.first.gpus; });
+  std::vector<std::int64_t> out(prices.size());
+  std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> nodes;  ///< By price and free GPUs.
+  for (const auto& [cost, replicas] : all) {
+    const std::int64_t node = prices[cost.price].gpus_per_node;
+    if (cost.gpus >= node) {
+      out[cost.price] += replicas * ((cost.gpus + node - 1) / node) * node;
+      continue;
+    }
+    for (std::int64_t left = replicas; left > 0;) {
+      const auto open = nodes.lower_bound({cost.price, cost.gpus});
+      const bool is_open = open != nodes.end() && open->first.first == cost.price;
+      const std::int64_t free = is_open ? open->first.second : node;
+      const std::int64_t each = std::max<std::int64_t>(1, free / cost.gpus);
+      const std::int64_t here = std::min(left, each);
+      left -= here;
+      if (!is_open) out[cost.price] += node;
+      if (is_open && --open->second == 0) nodes.erase(open);
+      if (const std::int64_t rest = free - here * cost.gpus; rest > 0) ++nodes[{cost.price, rest}];
+    }
+  }
+  return out;
+}
+
+std::optional<double> PlanFamily::price(const FleetSize& size, Contract contract) const {
+  const std::vector<std::int64_t> gpus = paid(size);
+  double sum = 0;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const std::optional<double> each = contract == Contract::kReserved ? prices[i].reserved_per_hour
+                                       : contract == Contract::kSpot   ? prices[i].spot_per_hour
+                                                                       : prices[i].per_hour;
+    if (gpus[i] > 0 && !each) return std::nullopt;
+    sum += static_cast<double>(gpus[i]) * each.value_or(0);
+  }
+  for (const auto& [cost, replicas] : fixed)
+    sum += cost.others_per_hour * static_cast<double>(replicas);
   for (std::size_t i = 0; i < size.size(); ++i)
-    sum += replica_price[i] * static_cast<double>(size[i]);
+    sum += costs[i].others_per_hour * static_cast<double>(size[i]);
   return sum;
 }
 
 std::int64_t PlanFamily::gpus(const FleetSize& size) const {
-  std::int64_t sum = fixed_gpus;
-  for (std::size_t i = 0; i < size.size(); ++i) sum += replica_gpus[i] * size[i];
+  std::int64_t sum = 0;
+  for (const auto& [cost, replicas] : fixed) sum += cost.gpus * replicas;
+  for (std::size_t i = 0; i < size.size(); ++i) sum += costs[i].gpus * size[i];
   return sum;
+}
+
+std::int64_t PlanFamily::paid_gpus(const FleetSize& size) const {
+  const std::vector<std::int64_t> gpus = paid(size);
+  return std::accumulate(gpus.begin(), gpus.end(), std::int64_t{0});
+}
+
+double PlanSpace::rate_in(std::int64_t months) const {
+  return planned_rate() *
+         std::pow(1 + config.demand.growth_per_month, static_cast<double>(months));
 }
 
 PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics) {

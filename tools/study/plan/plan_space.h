@@ -16,6 +16,16 @@ namespace routesim::tools {
 /// Replicas of each sized pool, in the order of the file.
 using FleetSize = std::vector<std::int64_t>;
 
+/// How GPUs are paid for.
+enum class Contract { kOnDemand, kReserved, kSpot };
+
+/// What one replica of a pool takes.
+struct ReplicaCost {
+  std::size_t price = 0;  ///< Of its accelerator, in PlanConfig::prices.
+  std::int64_t gpus = 0;
+  double others_per_hour = 0;  ///< Besides GPUs.
+};
+
 /// One hardware behind one policy.
 struct PlanFamily {
   std::string hardware;
@@ -25,18 +35,28 @@ struct PlanFamily {
   /// The same hardware and policy without host memory, where the plan tries that.
   std::optional<std::size_t> without = {};
   std::vector<Assignment> assignments = {};  ///< From the hardware and from the policy.
-  std::vector<double> replica_price = {};    ///< One replica of each sized pool, per hour.
-  std::vector<std::int64_t> replica_gpus = {};
-  double fixed_price = 0;  ///< All pools that are not sized, per hour.
-  std::int64_t fixed_gpus = 0;
+  std::vector<ReplicaCost> costs = {};       ///< Of the sized pools.
+  /// Of the others, with their replicas.
+  std::vector<std::pair<ReplicaCost, std::int64_t>> fixed = {};
+  std::vector<PlanPrice> prices = {};            ///< Of the file.
   models::Trust trust = models::Trust::kFitted;  ///< The least known of its pools.
   std::vector<std::string> step_times = {};      ///< By pool: which model, from what data.
   std::string scenario_hash = {};  ///< Hash of its smallest fleet, everything resolved.
   std::uint64_t seed = 0;          ///< Seed of its first replication.
   std::string impossible = {};     ///< Why it cannot run at all; empty when it can.
 
-  double price(const FleetSize& size) const;
+  /// Dollars an hour, on demand.
+  double price(const FleetSize& size) const { return *price(size, Contract::kOnDemand); }
+  /// Nothing where the file has no such price of some GPU.
+  std::optional<double> price(const FleetSize& size, Contract contract) const;
   std::int64_t gpus(const FleetSize& size) const;
+  /// GPUs of the whole nodes that hold the fleet. A replica that fills a node has nodes of its own;
+  /// the others share them, the largest first, each in the fullest node that has room.
+  std::int64_t paid_gpus(const FleetSize& size) const;
+
+ private:
+  /// By entry of `prices`: GPUs to pay for.
+  std::vector<std::int64_t> paid(const FleetSize& size) const;
 };
 
 struct PlanSpace {
@@ -52,6 +72,8 @@ struct PlanSpace {
   std::vector<SourceLocation> pool_where;     ///< Place of each sized pool's name.
 
   double planned_rate() const { return config.demand.rate * (1 + config.demand.growth); }
+  /// The rate so many months after the planned one.
+  double rate_in(std::int64_t months) const;
 };
 
 /// A plan file and the options of the command line.
