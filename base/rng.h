@@ -25,6 +25,7 @@ enum class Stream : std::uint32_t {
   kTrafficClasses = 14,  ///< Traffic classes of requests.
   kSpeculation = 15,     ///< Drafts that the target accepts.
   kFleet = 16,           ///< Failures of servers.
+  kRouterRetry = 17,     ///< Back-off of a router's own retries.
 };
 
 /// Philox4x32-10 keyed by the seed, with (stream, entity) in the counter. 2^66 bytes per stream.

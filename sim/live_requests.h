@@ -18,7 +18,8 @@ namespace routesim::sim {
 /// The place of a request on its way.
 enum class Leg : std::uint8_t {
   kToRouter,
-  kQueued,     ///< Held back by the router's flow control or balancer.
+  kQueued,      ///< Held back by the router's flow control or balancer.
+  kBackingOff,  ///< In the router, which lost its server and is to try again.
   kAtGateway,  ///< Decided; waits for a connection of the gateway.
   kToPrefill,  ///< PD: on its way to the prefill server.
   kPrefill,    ///< PD: in the prefill server.
@@ -27,10 +28,11 @@ enum class Leg : std::uint8_t {
   kToClient  ///< Finished; the last token is on its way.
 };
 
-/// The gateway's retries of one request.
+/// The retries of one request.
 struct Retries {
-  std::int64_t made = 0;
+  std::int64_t made = 0;   ///< By the gateway.
   bool under_way = false;  ///< From the refusal to the way to a server.
+  int by_router = 0;
 };
 
 struct LiveRequest {

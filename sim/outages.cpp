@@ -14,6 +14,8 @@ Outages::Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Rout
       moves_(moves),
       queue_(queue),
       flow_(flow),
+      retries_(discovery_facts(plan.scenario.routing.balancer).retries),
+      seed_(seed),
       proxies_(carries_requests(plan.scenario.routing)),
       vanished_(servers.server_of(EndpointId(servers.endpoints().size() - 1)) + 1),
       fleet_(fleet_pools(plan), fleet_events(plan.scenario), discovery_of(plan.scenario.routing),
@@ -97,11 +99,19 @@ void Outages::stop_router(std::uint32_t process, SimTime now) {
   for (std::uint32_t h = 0; h < live_.all().size(); ++h) {
     const LiveRequest& live = live_[h];
     if (!live.open() || live.route.instance != process) continue;
-    if (live.leg == Leg::kQueued || (proxies_ && live.route.routed && live.leg != Leg::kToClient))
+    if (live.leg == Leg::kQueued || live.leg == Leg::kBackingOff ||
+        (proxies_ && live.route.routed && live.leg != Leg::kToClient))
       flow_.give_up(h, proxies_ ? "ServerDisconnectedError" : "500 Internal Server Error",
                     workloads::Outcome::kError, now);
   }
   router_.stop(process);
+}
+
+std::optional<Duration> Outages::retry(LiveRequest& live, RetriedByRouter what) const {
+  const std::optional<Duration> after =
+      router_retry(retries_, what, live.retries.by_router, seed_, live.request.id.value());
+  if (after) ++live.retries.by_router;
+  return after;
 }
 
 void Outages::start_router(std::uint32_t process, SimTime now) {

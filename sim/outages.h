@@ -10,6 +10,7 @@
 #include "sim/fleet_meters.h"
 #include "sim/kv_moves.h"
 #include "sim/live_requests.h"
+#include "sim/plan/discovery.h"
 #include "sim/router/router.h"
 #include "sim/servers.h"
 
@@ -40,6 +41,8 @@ class Outages final : private FleetActions {
   void refuse(std::uint32_t handle, EndpointId e, SimTime now);
   Fleet& fleet() { return fleet_; }
   const Fleet& fleet() const { return fleet_; }
+  /// The back-off of a request that its router tries again by itself; nothing where it does not.
+  std::optional<Duration> retry(LiveRequest& live, RetriedByRouter what) const;
   /// Null where nobody asks.
   FleetMeters* meters() { return meters_ ? &*meters_ : nullptr; }
 
@@ -73,6 +76,8 @@ class Outages final : private FleetActions {
   KvMoves& moves_;
   EventQueue& queue_;
   RequestFlow& flow_;
+  const RouterRetries& retries_;
+  std::uint64_t seed_;
   bool proxies_;                ///< The routers carry the requests that they route.
   std::vector<bool> vanished_;  ///< By server: nobody answers there, not even to refuse.
   Fleet fleet_;

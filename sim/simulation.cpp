@@ -257,6 +257,11 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
   live.route = route;
   ++recorder_->routing().decisions;
   if (!route.routed) {
+    if (outages_)
+      if (const auto after = outages_->retry(live, RetriedByRouter::kUnserved)) {
+        back_off(handle, route.instance, now + *after);
+        return;
+      }
     refuse(handle, route.http_status, now);
     return;
   }
@@ -264,6 +269,15 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
     enter_gateway(handle, now);
   else
     dispatch(handle, now);
+}
+
+// The router process tries again by itself.
+void Simulation::back_off(std::uint32_t handle, std::uint32_t instance, SimTime until) {
+  LiveRequest& live = live_[handle];
+  live.leg = Leg::kBackingOff;
+  live.route = {};
+  live.route.instance = instance;
+  queue_.push(until, EventKind::kTryAgain, handle, live.stamp);
 }
 
 void Simulation::enter_gateway(std::uint32_t handle, SimTime now) {
@@ -518,9 +532,12 @@ void Simulation::end_at_engine(std::uint32_t handle, Leg leg, SimTime now) {
 
 // ---- The fleet changes. -------------------------------------------------------------------------
 
-// After the gateway's back-off: to the server that was chosen, or to the router.
+// After a back-off: to the server that was chosen, or to a decision.
 void Simulation::go_again(std::uint32_t handle, SimTime now) {
-  if (live_[handle].route.routed)
+  const LiveRequest& live = live_[handle];
+  if (live.leg == Leg::kBackingOff)
+    at_router_.by_balancer->add(handle, live.route.instance, now);
+  else if (live.route.routed)
     enter_gateway(handle, now);
   else
     book_decision(handle, now);
@@ -572,7 +589,11 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   // vLLM sends the headers of a stream as soon as it has the request, of another answer at its end.
   const bool answered = leg == Leg::kEngine && client_sees_tokens(plan_.scenario.workload);
   std::optional<Duration> after;
-  if (at_router_.gateway && !answered)
+  if (!answered)
+    after = outages_->retry(live_[handle], loss == Loss::kRefused ? RetriedByRouter::kRefused
+                                                                  : RetriedByRouter::kLost);
+  const bool by_router = after.has_value();
+  if (!by_router && at_router_.gateway && !answered)
     after = at_router_.gateway->retry_lost(live_[handle].request.id, live_[handle].retries, loss);
   ++recorder_->fleet().lost;
   if (!after) {
@@ -586,17 +607,21 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   servers_->leave_rank(old.endpoint);
   if (old.prefill) servers_->leave_rank(*old.prefill);
   router_->forget(old.instance, handle, now);
-  at_router_.gateway->leave(router_->row(old.endpoint), now);
+  if (at_router_.gateway) at_router_.gateway->leave(router_->row(old.endpoint), now);
   // A picker's choice holds for every attempt; other proxies choose again.
-  if (!at_router_.gateway->keeps_choice()) {
+  if (by_router || !at_router_.gateway->keeps_choice()) {
     router_->on_completed(live_[handle].request, old, false, now);
     at_router_.by_balancer->changed(old.instance, now);
     live_[next].route = {};
   }
-  live_[next].leg = Leg::kToRouter;
-  queue_.push(now + *after, EventKind::kTryAgain, next, live_[next].stamp);
+  if (by_router) {
+    back_off(next, old.instance, now + *after);
+  } else {
+    live_[next].leg = Leg::kToRouter;
+    queue_.push(now + *after, EventKind::kTryAgain, next, live_[next].stamp);
+  }
   end_at_engine(handle, leg, now);
-  leave_gateway(now);
+  if (at_router_.gateway) leave_gateway(now);
 }
 
 void Simulation::fall_back(std::uint32_t handle, SimTime now) {

@@ -73,6 +73,7 @@ class Simulation final : private RequestFlow {
   void apply_route(std::uint32_t handle, const Route& route, SimTime now) override;
   void refuse(std::uint32_t handle, int http_status, SimTime now) override;
   bool try_again(std::uint32_t handle, int http_status, SimTime now);
+  void back_off(std::uint32_t handle, std::uint32_t instance, SimTime until);
   void enter_gateway(std::uint32_t handle, SimTime now);
   void leave_gateway(SimTime now);
   void unroute(std::uint32_t handle, SimTime now);

@@ -23,6 +23,8 @@ std::string waits_for(const LiveRequest& live, SimTime now, const Servers& serve
       if (!router.holds_back()) return "the router's balancer, which holds it";
       return "room in the pool: its saturation is " + std::to_string(router.saturation(now)) +
              ", and the router's queue never expires";
+    case Leg::kBackingOff:
+      return "the router's next try";
     case Leg::kAtGateway:
       return "a connection of the gateway to " + engine(live.route.endpoint);
     case Leg::kToPrefill:

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+
+#include "base/rng.h"
 
 namespace routesim::sim {
 
@@ -17,16 +20,17 @@ constexpr DiscoveryFacts watches_pods(std::string_view of, std::string_view sour
   return {.of = of, .join = kKubelet, .leave = kWatch, .leave_unseen = kKubelet, .source = source};
 }
 
-/// SMG's defaults, and those of vLLM's router, which has the same ancestor.
+/// SMG's defaults, and those of vLLM's router, which has the same ancestor. `max_retries` 5 counts
+/// tries, the first among them (model_gateway/src/core/retry.rs: a try is the last when it is number
+/// `max_retries`). Both route every try anew, and a router that finds no server answers itself 503.
 constexpr DiscoveryFacts with_breakers(DiscoveryFacts facts) {
-  facts.retries = {.most = 5,
-                   .on = "status 408, 429, 500, 502, 503 or 504, a failed connection among them",
+  facts.retries = {.on = RetriedByRouter::kUnserved,
+                   .most = 4,
                    .first_back_off = Duration::milliseconds(50),
-                   .back_off_factor = 1.5};
+                   .back_off_factor = 1.5,
+                   .jitter = 0.2};
   facts.breaker = {.failures = 10, .open = Duration::seconds(60)};
-  facts.not_simulated =
-      "the router's own retries (5, from 50 ms on, each 1.5 times later) and its circuit breakers "
-      "(10 failures, 60 s)";
+  facts.not_simulated = "the router's circuit breakers (10 failures in a row, 60 s)";
   return facts;
 }
 
@@ -42,9 +46,9 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kKubelet,
      .leave = kKubelet,
      .leave_unseen = kKubelet,
-     .retries = {.most = 3, .on = "status 500, 502, 503 or 504, or no answer"},
-     .not_simulated = "KubeAI's own retries (3, at once), and while a pod that was asked to end "
-                      "still answers its probe KubeAI sends to it",
+     .retries = {.on = RetriedByRouter::kLost, .most = 3},
+     .not_simulated = "one habit: KubeAI sends to a pod that was asked to end while that still "
+                      "answers its probe",
      .source = "kubeai @2f32ef4 internal/loadbalancer/load_balancer.go: pods whose condition is "
                "Ready; internal/manager/run.go, internal/modelproxy/handler.go"},
     watches_pods("envoy",
@@ -75,7 +79,17 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kWatch,
      .leave = kWatch,
      .leave_unseen = Duration::seconds(5),
-     .not_simulated = "a handle's next choice of a replica where the first one is found dead",
+     // A handle that finds a replica dead chooses again, as often as it takes
+     // (_private/constants.py: RAY_SERVE_ROUTER_RETRY_INITIAL_BACKOFF_S 0.025, multiplier 2, most
+     // 0.5).
+     .retries = {.on = RetriedByRouter::kRefused,
+                 .most = 1'000,
+                 .first_at_once = true,
+                 .first_back_off = Duration::milliseconds(25),
+                 .back_off_factor = 2,
+                 .most_back_off = Duration::milliseconds(500)},
+     .not_simulated = "one habit: a handle forgets a replica that it finds dead at once; here it "
+                      "may choose it again until `routing.discovery.leave_unseen` is over",
      .source =
          "Ray @0016b72 python/ray/serve/_private/constants.py: "
          "DEFAULT_HEALTH_CHECK_PERIOD_S = 10, of which half passes in the mean; an actor that "
@@ -88,6 +102,19 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
 });
 
 }  // namespace
+
+std::optional<Duration> router_retry(const RouterRetries& facts, RetriedByRouter what, int made,
+                                     std::uint64_t seed, std::uint64_t request) {
+  if (what > facts.on || made >= facts.most) return std::nullopt;
+  if (facts.first_at_once && made-- == 0) return Duration::zero();
+  double ms = static_cast<double>(facts.first_back_off.ns()) / 1e6;
+  const double most = static_cast<double>(facts.most_back_off.ns()) / 1e6;
+  for (int i = 0; i < made && ms < most; ++i) ms *= facts.back_off_factor;
+  ms = std::floor(std::min(ms, most));
+  RandomStream random(seed, Stream::kRouterRetry, mix64(request, static_cast<std::uint64_t>(made)));
+  ms += std::round(ms * facts.jitter * (2 * random.uniform() - 1));
+  return Duration::milliseconds(static_cast<std::int64_t>(ms));
+}
 
 const DiscoveryFacts& discovery_facts(policies::BalancerKind kind) {
   const policies::BalancerRow& balancer = policies::balancer_row(kind);

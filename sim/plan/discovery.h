@@ -2,6 +2,8 @@
 // that meet one that is gone: its defaults, as its source has them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/units.h"
@@ -9,12 +11,24 @@
 
 namespace routesim::sim {
 
-/// A router's retries of its own, as its defaults are. The gateway's are in GatewayConfig.
+/// What a router tries again, before anything of an answer has come.
+enum class RetriedByRouter : std::uint8_t {
+  kNothing,
+  kRefused,   ///< A connection that is refused.
+  kLost,      ///< That, and one that breaks.
+  kUnserved,  ///< That, and a request for which it finds no server.
+};
+
+/// A router's retries of its own, as its defaults are. The gateway's are in GatewayConfig. Every
+/// try asks the balancer again.
 struct RouterRetries {
-  int most = 0;                  ///< After the first try; 0 = none.
-  std::string_view on = "";      ///< What is tried again, "" = nothing.
-  Duration first_back_off = {};  ///< Before the first of them.
+  RetriedByRouter on = RetriedByRouter::kNothing;
+  int most = 0;                  ///< After the first try.
+  bool first_at_once = false;    ///< The first of them has no back-off.
+  Duration first_back_off = {};  ///< Before the first that has one, in whole milliseconds.
   double back_off_factor = 1;    ///< Between one and the next.
+  Duration most_back_off = Duration::seconds(30);
+  double jitter = 0;             ///< Back-offs are so much longer or shorter, drawn evenly.
 };
 
 /// The circuit breaker that a router keeps for each server.
@@ -34,6 +48,11 @@ struct DiscoveryFacts {
   std::string_view not_simulated = "";  ///< The part of the above that a run does not act on.
   std::string_view source;              ///< File and release.
 };
+
+/// The back-off before the next try of a request that has had `made` retries of the router, drawn
+/// from (seed, request, retry); nothing when the router does not try again.
+std::optional<Duration> router_retry(const RouterRetries& facts, RetriedByRouter what, int made,
+                                     std::uint64_t seed, std::uint64_t request);
 
 /// The facts of a balancer's family or product, those of an endpoint picker for one that is
 /// nobody's product. Constant time.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "sim/fleet/fleet_config.h"
@@ -186,6 +187,46 @@ TEST(FleetRun, AnEmptyPoolRefuses) {
   }
 }
 
+// Server 0 is gone from 25 ms on, which the router learns at 225 ms. SMG sends the request of 30 ms
+// there, is refused, and after 40 to 60 ms takes the next server, which answers in 10 ms. Whoever
+// was being answered is lost.
+TEST(FleetRun, SomeRoutersTryAgainThemselves) {
+  for (const bool retries : {false, true}) {
+    RunPlan plan = turns({{.at_ms = 0, .output = 5}, {.at_ms = 1}, {.at_ms = 30}}, 2,
+                         {event(FleetEventKind::kCrash, 25, {0})});
+    plan.scenario.routing.discovery->leave_unseen = ms(200);
+    if (retries) plan.scenario.routing.balancer = *policies::find_balancer("smg-round-robin");
+    const RunResult r = run_by_hand(plan);
+    EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kError);
+    EXPECT_EQ(r.requests[1].outcome, workloads::Outcome::kSuccess);
+    EXPECT_EQ(r.requests[2].outcome == workloads::Outcome::kSuccess, retries);
+    EXPECT_EQ(r.fleet->sent_again, retries ? 1 : 0);
+    if (!retries) continue;
+    EXPECT_GE(end_ms(r.requests[2]), 80);
+    EXPECT_LE(end_ms(r.requests[2]), 100);
+  }
+}
+
+// Without any server SMG tries five times: 50 + 75 + 112 + 168 ms, a fifth more or less. A router
+// that is restarted meanwhile loses the request.
+TEST(FleetRun, ARouterGivesUpInTheEnd) {
+  FleetEventConfig none = event(FleetEventKind::kScale, 0), restart = none;
+  none.replicas = 0;
+  restart.kind = FleetEventKind::kRouterRestart;
+  restart.at = ms(210);
+  restart.lasts = ms(5);
+  RunPlan plan = turns({{.at_ms = 100}}, 2, {none});
+  plan.scenario.routing.balancer = *policies::find_balancer("smg-round-robin");
+  RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kError);
+  EXPECT_GE(end_ms(r.requests[0]), 100 + 4 * 405 / 5);
+  EXPECT_LE(end_ms(r.requests[0]), 100 + 6 * 405 / 5 + 1);
+  plan.scenario.events.push_back(restart);
+  r = run_by_hand(plan);
+  EXPECT_EQ(end_ms(r.requests[0]), 210);
+  EXPECT_EQ(r.requests[0].failure, std::string("ServerDisconnectedError"));
+}
+
 // A pool that begins without a server: its first one is started at 20 ms, ready at 120 ms and known
 // at 121 ms.
 TEST(FleetRun, APoolMayBeginEmpty) {
@@ -296,6 +337,13 @@ std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
                                         .leave = ms(draw(random, 0, 30)),
                                         .leave_unseen = ms(draw(random, 0, 60))};
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
+  // Routers that try again themselves.
+  RandomStream other(seed, Stream::kTest, 78);
+  if (s.routing.balancer == BalancerKind::kRoundRobin || s.routing.balancer == BalancerKind::kRandom)
+    if (const char* const name = std::array{"smg-round-robin", "vllm-router-random",
+                                            "ray-power-of-two", ""}[other.below(4)];
+        name[0] != 0)
+      s.routing.balancer = *policies::find_balancer(name);
   return plan;
 }
 
