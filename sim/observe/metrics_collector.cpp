@@ -20,6 +20,20 @@ double turned_away(const StageResult& stage) {
                    : 0;
 }
 
+/// Samples of one metric that all stages together keep exactly, so that a week of hours takes no
+/// more memory than a day. Few stages have as many each as they like.
+constexpr std::size_t kExactSamples = 4 * Samples::kExact;
+constexpr std::size_t kFewestExact = 8'192;
+
+StageResult with_exact(std::size_t limit) {
+  StageResult s;
+  for (Samples* const samples :
+       {&s.schedule_delay, &s.request_latency, &s.time_to_first_token, &s.time_per_output_token,
+        &s.normalized_time_per_output_token, &s.prompt_tokens, &s.output_tokens})
+    *samples = Samples(limit);
+  return s;
+}
+
 }  // namespace
 
 bool client_sees_tokens(const WorkloadConfig& workload) { return traits_of(workload.load).streams; }
@@ -38,7 +52,9 @@ void forget_token_times(RunResult& result) {
 MetricsCollector::MetricsCollector(const std::vector<workloads::StageInfo>& stages,
                                    const WorkloadConfig& workload)
     : output_token_scale_(workload.output_token_scale) {
-  for (const workloads::StageInfo& info : stages) stages_.emplace_back().info = info;
+  const std::size_t each = kExactSamples / std::max<std::size_t>(1, stages.size());
+  for (const workloads::StageInfo& info : stages)
+    stages_.emplace_back(with_exact(std::clamp(each, kFewestExact, Samples::kExact))).info = info;
   for (const workloads::TrafficClass& c : workload.classes)
     classes_.emplace_back().info.name = c.name;
   growth_.resize(stages_.size());

@@ -17,7 +17,8 @@ namespace routesim::sim {
 /// cannot change a result.
 class Samples {
  public:
-  explicit Samples(std::size_t exact_limit = 262'144) : exact_limit_(exact_limit) {}
+  static constexpr std::size_t kExact = 262'144;
+  explicit Samples(std::size_t exact_limit = kExact) : exact_limit_(exact_limit) {}
 
   void add(double value);
   /// One sample of `nano` * 1e-9, kept as it is while samples are.
