@@ -214,12 +214,15 @@ bool fleet_changes(const Scenario& s) {
                      [](const PoolConfig& pool) { return pool.autoscaler.has_value(); });
 }
 
-void forget_events(RunPlan& plan) {
-  if (plan.scenario.events.empty()) return;
-  plan.scenario.events.clear();
+void set_events(RunPlan& plan, std::vector<FleetEventConfig> events) {
+  plan.scenario.events = std::move(events);
   for (std::size_t i = 0; i < plan.pools.size(); ++i)
     plan.pools[i].extra_places =
         places_of(plan.scenario, i) - plan.scenario.cluster.pools[i].replicas;
+}
+
+void forget_events(RunPlan& plan) {
+  if (!plan.scenario.events.empty()) set_events(plan, {});
 }
 
 std::int64_t places_of(const Scenario& s, std::size_t index) {

@@ -17,6 +17,9 @@ struct RunPlan;
 /// Something happens to the fleet: otherwise it is the same from beginning to end.
 bool fleet_changes(const Scenario& s);
 
+/// Gives the plan other events, which have no fault, and its pools the places that these need.
+void set_events(RunPlan& plan, std::vector<FleetEventConfig> events);
+
 /// Takes out events, for a run in which nothing happens to the fleet.
 void forget_events(RunPlan& plan);
 

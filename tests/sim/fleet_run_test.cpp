@@ -339,7 +339,8 @@ std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
   // Routers that try again themselves.
   RandomStream other(seed, Stream::kTest, 78);
-  if (s.routing.balancer == BalancerKind::kRoundRobin || s.routing.balancer == BalancerKind::kRandom)
+  const BalancerKind was = s.routing.balancer;
+  if (was == BalancerKind::kRoundRobin || was == BalancerKind::kRandom)
     if (const char* const name = std::array{"smg-round-robin", "vllm-router-random",
                                             "ray-power-of-two", ""}[other.below(4)];
         name[0] != 0)

@@ -94,7 +94,8 @@ class Scribe final : public FleetActions {
   }
   void leave(std::uint32_t s, SimTime now) override { say("leave", s, now); }
   void set_pace(std::uint32_t s, double factor, SimTime now) override {
-    if (factor != 1 || slow) say("pace " + std::to_string(static_cast<int>(factor)) + " of", s, now);
+    const std::string pace = std::to_string(static_cast<int>(factor));
+    if (factor != 1 || slow) say("pace " + pace + " of", s, now);
     slow = factor != 1;
   }
   void set_events_lost(std::uint32_t s, bool lost, SimTime now) override {

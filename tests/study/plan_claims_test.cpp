@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "tools/results/text_table.h"
 #include "tools/study/plan/plan_record.h"
+#include "tools/study/plan/plan_survive.h"
 
 namespace routesim::tools {
 namespace {
@@ -64,6 +65,15 @@ class RandomPlan {
     if (maybe()) config.pools.push_back({.pool = "b", .min = 1, .max = 20});
     Diagnostics none;
     c_.space.goals = read_goals(config, {}, none);
+    for (std::uint64_t n = one_of(3); n > 0; --n) {
+      config.survives.push_back({.name = "e" + std::to_string(n), .max_failure_rate = 0.02});
+      c_.space.window_goals.push_back(window_goals(c_.space.goals, config.survives.back()));
+    }
+    if (maybe()) {
+      config.day.emplace();
+      config.autoscalers = {{.name = "x"}, {.name = "y"}};
+      c_.space.day = {.peak = 10, .mean = 4, .hours = 24};
+    }
     const std::uint64_t families = 1 + one_of(6);
     for (std::uint64_t f = 0; f < families; ++f) {
       PlanFamily& family = c_.space.families.emplace_back();
@@ -81,9 +91,9 @@ class RandomPlan {
     }
   }
 
-  FleetRun run(double quality) {
+  FleetRun run(double quality, std::size_t survival = 0) {
     FleetRun r;
-    for (const PlanGoal& goal : c_.space.goals) {
+    for (const PlanGoal& goal : c_.space.goals_of(survival)) {
       const double noise = std::exp(0.05 * random_.normal());
       double value = goal.upper ? goal.bound / quality * noise : goal.bound * quality * noise;
       if (goal.kind == PlanGoal::Kind::kFailures) value = quality < 0.5 && maybe() ? 0.01 : 0;
@@ -101,13 +111,46 @@ class RandomPlan {
     return r;
   }
 
-  FleetEvaluation evaluated(std::size_t family, const FleetSize& size, double quality) {
-    FleetEvaluation e{.probe = {.family = family, .size = size, .rate = 10}};
+  FleetEvaluation evaluated(std::size_t family, const FleetSize& size, double quality,
+                            std::size_t survival = 0) {
+    FleetEvaluation e{
+        .probe = {.family = family, .size = size, .rate = 10, .survival = survival}};
     const std::uint64_t runs = 2 + one_of(3);
-    for (std::uint64_t i = 0; i < runs; ++i) e.runs.push_back(run(quality));
-    if (maybe()) e.steady = SteadyProbe{.sustains = quality > 0.8, .unanswered = 0.3};
+    for (std::uint64_t i = 0; i < runs; ++i) e.runs.push_back(run(quality, survival));
+    if (survival > 0) {
+      e.window = Duration::seconds(60);
+      e.recovery = Duration::seconds(30 + 60 * static_cast<std::int64_t>(one_of(2)));
+    }
+    if (survival == 0 && maybe())
+      e.steady = SteadyProbe{.sustains = quality > 0.8, .unanswered = 0.3};
     judge_goals(c_.space, e);
     return e;
+  }
+
+  /// Asks the windows of a fleet that meets its goals.
+  void survive(FleetEvaluation& e, double quality) {
+    if (e.verdict != GoalVerdict::kMeets) return;
+    for (std::size_t s = 1; s <= c_.space.config.survives.size(); ++s)
+      e.windows.push_back(std::make_shared<const FleetEvaluation>(
+          evaluated(e.probe.family, e.probe.size, quality, s)));
+  }
+
+  /// A day of the fleet in some mode, whose goals agree with each other.
+  DayOutcome day_of(const FleetSize& size, const std::string& mode) {
+    DayOutcome day{.mode = mode, .stages = 24};
+    day.servers.assign(size.size(), static_cast<double>(size.front()));
+    day.server_hours = 24 * static_cast<double>(size.front());
+    day.price_per_day = 100 + static_cast<double>(one_of(400));
+    for (std::size_t g = 0; g < day_goals(c_.space.goals).size(); ++g) {
+      const std::size_t missed = one_of(3) == 0 ? 1 + one_of(5) : 0;
+      day.goals.push_back({.value = 1,
+                           .worst = 2,
+                           .worst_at = "09:00",
+                           .missed = missed,
+                           .meets_whole = missed == 0 && one_of(8) > 0});
+      day.missed = std::max(day.missed, missed);
+    }
+    return day;
   }
 
   FleetSize more(FleetSize size, std::int64_t by) {
@@ -128,13 +171,15 @@ class RandomPlan {
       const FleetSize size(c_.space.config.pools.size(), n);
       ++outcome.sizes_tried;
       FleetEvaluation e = evaluated(f, size, static_cast<double>(n) / needed);
+      survive(e, static_cast<double>(n) / needed * (0.8 + random_.uniform()));
       const bool holds = e.holds();
-      if (!holds && (!outcome.near_miss || e.shortfall() < outcome.near_miss->shortfall()))
+      if (!holds && (!outcome.near_miss || e.distance() < outcome.near_miss->distance()))
         outcome.near_miss = e;
       c_.result.evaluated.push_back(std::move(e));
       if (!holds) continue;
       FleetEvaluation bought =
           spares == 0 ? c_.result.evaluated.back() : evaluated(f, more(size, spares), 2);
+      if (bought.windows.empty()) survive(bought, 2);
       if (!bought.holds()) continue;
       if (spares > 0) c_.result.evaluated.push_back(bought);
       outcome.size = size;
@@ -149,6 +194,15 @@ class RandomPlan {
     plan.price_per_hour = family.price(plan.size);
     const double tokens = 3600 * bought.mean_of(&FleetRun::output_tokens_per_s);
     if (tokens > 0) plan.price_per_million_tokens = plan.price_per_hour / tokens * 1e6;
+    if (!bought.windows.empty()) {
+      plan.unprepared = bought;
+      if (maybe() && needed.front() > 1) {
+        plan.unprepared = evaluated(f, more(bought.probe.size, -1), 2);
+        survive(*plan.unprepared, 0.3 + random_.uniform());
+      }
+    }
+    if (c_.space.config.day && c_.result.steps == kPlanSteps.size())
+      for (const char* mode : {"", "x", "y"}) plan.day.push_back(day_of(bought.probe.size, mode));
     plan.evaluation = std::move(bought);
     plan.trust = family.trust;
     plan.knee = 10 + static_cast<double>(one_of(9));
@@ -261,7 +315,8 @@ void expect_true_answer(const PlanCase& c, const Json& r, const Said& said) {
   EXPECT_TRUE(said.has("It costs " + sum_words(price * 730) + " a month and " +
                        sum_words(price * 8760) + " a year" +
                        (best.contains("reserved_price_per_hour")
-                            ? ", " + sum_words(best["reserved_price_per_hour"].get<double>() * 730) +
+                            ? ", " +
+                                  sum_words(best["reserved_price_per_hour"].get<double>() * 730) +
                                   " a month reserved."
                             : ".")))
       << said.all;
@@ -349,8 +404,12 @@ void expect_true_miss(const Json& r, const Said& said) {
   const bool met = !r["plans"].empty();
   const Json* nearest = nullptr;
   const auto shortfall = [](const Json& e) {
-    const Json& v = e["worst"]["shortfall"];
-    return v.is_null() ? kInfinity : v.get<double>();
+    const Json &v = e["worst"]["shortfall"], &mean = e["worst"]["mean"];
+    const double by = v.is_null() ? kInfinity : v.get<double>();
+    if (!e["worst"].contains("survival")) return 1 + by;
+    // What holds the rate is nearer than what does not; without end, the larger mean is farther.
+    if (std::isfinite(by)) return by / (1 + by);
+    return mean.is_null() ? 1 : 1 - 1 / (1 + 1e6 * (1 + std::abs(mean.get<double>())));
   };
   for (const Json& e : r["evaluated"]) {
     EXPECT_EQ(e.contains("worst"), e["verdict"] != "meets");
@@ -369,11 +428,13 @@ void expect_true_miss(const Json& r, const Said& said) {
       fixed((*nearest)["price_per_hour"], 2) + "/h, with " + worst["name"].get<std::string>() +
       " " + (mean.is_null() ? "-" : digits_of(mean)) + " (goal " +
       worst["goal"].get<std::string>() +
+      (worst.contains("survival") ? " in " + worst["survival"].get<std::string>() : "") +
       ((*nearest)["verdict"] == "open" ? ", which the interval does not decide" : "") + ")."))
       << said.all;
   // What is named as a miss does miss, beyond what the interval allows.
-  if ((*nearest)["verdict"] == "misses" && !mean.is_null() && shortfall(*nearest) > 0) {
-    EXPECT_GT(shortfall(*nearest), 1) << *nearest;
+  const Json& by = worst["shortfall"];
+  if ((*nearest)["verdict"] == "misses" && !mean.is_null() && !by.is_null() && by > 0) {
+    EXPECT_GT(by, 1) << *nearest;
   }
 }
 
@@ -488,6 +549,78 @@ void expect_true_bindings(const Json& r, const Said& said) {
   }
 }
 
+/// What the events cost, and what the fleet that need not survive them misses.
+void expect_true_survival(const Json& r, const Said& said) {
+  const bool asked = !r["plans"].empty() && r["plans"][0].contains("survives");
+  ASSERT_EQ(said.has("It also holds through "), asked) << said.all;
+  if (!asked) return;
+  const Json &best = r["plans"][0], &bare = best["unprepared"];
+  std::string names, misses;
+  for (const Json& window : best["survives"]) {
+    for (const Json& goal : window["goals"]) EXPECT_EQ(goal["verdict"], "meets");
+    const std::string name = window["name"];
+    names += (names.empty() ? "" : " and through ") + name;
+    EXPECT_EQ(said.has("Through " + name +
+                       " it is judged for 60 s only; all servers are back after 90 s."),
+              window["recovery_s"] == 90)
+        << said.all;
+    if (!window.contains("unprepared_misses")) continue;
+    const Json& w = window["unprepared_misses"];
+    EXPECT_EQ(w["survival"], name);
+    misses += (misses.empty() ? "" : " and ") + w["goal"].get<std::string>() + " in " + name +
+              " (" + (w["mean"].is_null() ? "-" : digits_of(w["mean"])) + ")";
+  }
+  const double more = best["price_per_hour"].get<double>() - bare["price_per_hour"].get<double>();
+  const bool same = bare["replicas"] == best["replicas"];
+  EXPECT_EQ(same, more == 0);
+  const bool one = fleet_words(bare["replicas"]) == "1 a";
+  EXPECT_TRUE(said.has(
+      "It also holds through " + names +
+      (same ? ", which costs nothing: the steady rate takes as many servers."
+            : ", which costs $" + fixed(more, 2) + " an hour: " + fleet_words(bare["replicas"]) +
+                  " at $" + fixed(bare["price_per_hour"], 2) + "/h " + (one ? "holds" : "hold") +
+                  " the steady rate, but " +
+                  (misses.empty() ? "not through the events while a spare is gone"
+                                  : (one ? "misses " : "miss ") + misses) +
+                  ".")))
+      << said.all;
+}
+
+/// What each mode of the day costs, and the cheapest that meets every goal.
+void expect_true_days(const Json& r, const Said& said) {
+  const bool asked = !r["plans"].empty() && r["plans"][0].contains("day");
+  EXPECT_EQ(said.has("With fixed servers the fleet costs "), asked) << said.all;
+  if (!asked) return;
+  double least = kInfinity;
+  for (const Json& plan : r["plans"])
+    for (const Json& day : plan["day"])
+      if (day["meets"]) least = std::min(least, day["price_per_day"].get<double>());
+  EXPECT_EQ(said.has("No fleet and autoscaler of these meets every goal"), std::isinf(least));
+  EXPECT_EQ(said.has("The cheapest that meets every goal over the day"), std::isfinite(least));
+  if (std::isfinite(least)) {
+    EXPECT_TRUE(said.has(", $" + fixed(least, 2) + " a day.")) << said.all;
+  }
+  const Json& modes = r["plans"][0]["day"];
+  const double all = modes[0]["price_per_day"];
+  for (std::size_t i = 1; i < modes.size(); ++i) {
+    const Json& day = modes[i];
+    const double price = day["price_per_day"];
+    char change[32];
+    std::snprintf(change, sizeof change, "%+.0f %%", 100 * (price / all - 1));
+    std::string text = day["autoscaler"].get<std::string>() + " costs $" + fixed(price, 2) +
+                       " a day instead of $" + fixed(all, 2) + " (" + change + ") ";
+    text += day["meets"] ? "and meets every goal in every hour." : "but misses ";
+    EXPECT_TRUE(said.has(text)) << text << "\n" << said.all;
+    for (const Json& goal : day["goals"])
+      if (goal["missed"] > 0) {
+        EXPECT_TRUE(said.has(goal["name"].get<std::string>() + " in " +
+                             std::to_string(goal["missed"].get<int>()) +
+                             " of 24 hours, worst at 09:00"))
+            << said.all;
+      }
+  }
+}
+
 /// The rate, the goals and the confidence that they have.
 void expect_true_demand(const Json& r, const Said& said) {
   std::string goals, failures;
@@ -538,7 +671,9 @@ TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
          {"can flip", "No other plan gets", "No other plan holds", "met the goals.", "was tried.",
           "Too short", "does not decide", "which meets it", "nothing alone", "to spare is",
           "It takes as many", "no size of this space", "next server is due", "no server is due",
-          "are idle", "a month reserved"})
+          "are idle", "a month reserved", "which costs nothing", "hold the steady",
+          "while a spare", " in e1 (", "it is judged for", "and meets every goal in", "but misses",
+          "The cheapest that meets", "a goal over the day as a whole"})
       seen[branch] += said.has(branch) ? 1 : 0;
     expect_true_answer(c, r, said);
     expect_true_miss(r, said);
@@ -547,6 +682,8 @@ TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
     expect_true_length(c, r, said);
     expect_true_bindings(r, said);
     expect_true_demand(r, said);
+    expect_true_survival(r, said);
+    expect_true_days(r, said);
     expect_true_titles(record, r);
     expect_true_months(r, said);
     expect_true_front(r);
@@ -556,8 +693,8 @@ TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
 }
 
 // Nodes of 8 GPUs. Five replicas of 3 GPUs fill two nodes with two each and leave 2 GPUs in each,
-// the fifth leaves 5 in a third; of three replicas of 2 GPUs two go where 2 are left. One replica of
-// 12 GPUs takes two nodes of its own.
+// the fifth leaves 5 in a third; of three replicas of 2 GPUs two go where 2 are left. One replica
+// of 12 GPUs takes two nodes of its own.
 TEST(PlanFamily, PaysForWholeNodes) {
   PlanFamily family;
   family.prices = {{.accelerator = "g", .per_hour = 2, .gpus_per_node = 8}};

@@ -24,7 +24,7 @@ std::optional<std::int64_t> parse_month(std::string_view text) {
 }
 
 void describe(Describer& d, PlanDemand& p) {
-  field(d, {"rate", "Requests per second today.", true}, p.rate,
+  field(d, {"rate", "Requests per second today. Absent: the peak of `day`."}, p.rate,
         RealRange{.min = 0, .max = 1e7, .min_open = true});
   field(d, {"growth", "Planned for: 0.25 plans for 1.25 times the rate."}, p.growth,
         RealRange{.min = 0, .max = 100});
@@ -108,6 +108,33 @@ void describe(Describer& d, PlanPool& p) {
   field(d, {"max", "Most replicas."}, p.max, IntRange{1, 65'536});
 }
 
+void describe(Describer& d, PlanSurvival& p) {
+  field(d, {"name", "Name in results, such as `a crash`.", true}, p.name);
+  field(d,
+        {"events",
+         "What happens, as `events` of a scenario. `at` counts from the beginning of the window.",
+         true},
+        p.events);
+  field(d,
+        {"window",
+         "How long requests are judged. Absent: until every server that the events touch serves "
+         "again, an hour at most, and for 1,000 requests at least."},
+        p.window,
+        DurationRange{.min = Duration::seconds(1), .max = Duration::seconds(kMostSeconds)});
+  field(d, {"max_failure_rate", "Largest share of the window's requests that may fail."},
+        p.max_failure_rate, RealRange{.min = 0, .max = 1});
+}
+
+void describe(Describer& d, PlanAutoscaler& p) {
+  field(d, {"name", "Name in results.", true}, p.name);
+  field(d,
+        {"set",
+         "Assignments that give pools an autoscaler: KEY=VALUE, where {servers} stands for the "
+         "servers of the fleet.",
+         true},
+        p.set);
+}
+
 void describe(Describer& d, PlanConfig& c) {
   field(d, {"name", "Name of the plan, as printed in results.", true}, c.name);
   field(d, {"question", "The question the plan answers, one sentence."}, c.question);
@@ -137,6 +164,15 @@ void describe(Describer& d, PlanConfig& c) {
   field(d, {"hardware", "What a replica may be made of; the scenario's when absent."}, c.hardware);
   field(d, {"policies", "Routing policies; all variants of the scenario when absent."}, c.policies);
   field(d, {"pools", "Pools whose replicas are chosen.", true}, c.pools);
+  field(d, {"survives", "Events through which the goals must hold, too, each on its own."},
+        c.survives);
+  field(d,
+        {"day",
+         "Demand by the clock. Its highest rate of any report_every is the rate to plan for, and "
+         "the fleets that are found are run over all of it."},
+        c.day);
+  field(d, {"autoscalers", "What the fleets are run with over the day, beside fixed servers."},
+        c.autoscalers);
 }
 
 }  // namespace routesim::tools

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "base/describe.h"
+#include "sim/fleet/fleet_config.h"
+#include "workloads/demand/demand.h"
 
 namespace routesim::tools {
 
 /// The load a plan must hold.
 struct PlanDemand {
-  double rate = 1;                             ///< Requests/s today.
+  std::optional<double> rate;                  ///< Requests/s today. Absent: the peak of the day.
   double growth = 0;                           ///< Planned for: 0.25 plans for 1.25 times the rate.
   double growth_per_month = 0;                 ///< From the planned rate on, compounded.
   std::int64_t months = 0;                     ///< To look ahead, this one included; 0 = none.
@@ -79,6 +81,22 @@ struct PlanPool {
 };
 void describe(Describer& d, PlanPool& p);
 
+/// Something that happens to the fleet, which must meet the goals meanwhile.
+struct PlanSurvival {
+  std::string name;
+  std::vector<sim::FleetEventConfig> events;  ///< Their `at` counts from the window's beginning.
+  std::optional<Duration> window;             ///< Absent: until all servers are ready again.
+  std::optional<double> max_failure_rate;     ///< Absent: the plan's.
+};
+void describe(Describer& d, PlanSurvival& p);
+
+/// An autoscaler that the fleets found are run with over the day.
+struct PlanAutoscaler {
+  std::string name;
+  std::vector<std::string> set;  ///< `{servers}` stands for the servers of the fleet's pool.
+};
+void describe(Describer& d, PlanAutoscaler& p);
+
 /// A plan file.
 struct PlanConfig {
   std::string name;
@@ -100,6 +118,9 @@ struct PlanConfig {
   std::vector<PlanHardware> hardware;
   std::vector<PlanPolicy> policies;
   std::vector<PlanPool> pools;
+  std::vector<PlanSurvival> survives;
+  std::optional<workloads::Demand> day;
+  std::vector<PlanAutoscaler> autoscalers;
 };
 void describe(Describer& d, PlanConfig& c);
 

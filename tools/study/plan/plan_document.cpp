@@ -139,12 +139,19 @@ std::string headline(const PlanRecord& r) {
   return text + ".";
 }
 
+/// `failure_rate <= 0.01 in a roll-out`.
+std::string worst_text(const PlanRecord::Worst& worst) {
+  return worst.goal + (worst.survival.empty() ? "" : " in " + printable(worst.survival));
+}
+
 /// The nearest of all misses, and of which goal; with a plan, of the fleets that cost less.
 std::string nearest_miss(const PlanRecord& r) {
   // A shortfall without end is null in the file.
   const auto shortfall = [](const Evaluated& e) {
-    const double v = e.worst->shortfall.value_or(INFINITY);
-    return std::isnan(v) ? INFINITY : v;
+    double v = e.worst->shortfall.value_or(INFINITY);
+    if (std::isnan(v)) v = INFINITY;
+    return e.worst->survival.empty() ? 1 + v
+                                     : window_distance(v, e.worst->mean.value_or(INFINITY));
   };
   const double most = r.plans.empty() ? INFINITY : r.plans.front().price_per_hour;
   const Evaluated* nearest = nullptr;
@@ -159,7 +166,7 @@ std::string nearest_miss(const PlanRecord& r) {
       family_text(*nearest),
       nearest->price_per_hour ? " at " + dollars(*nearest->price_per_hour) + "/h" : "",
       nearest->worst->name, nearest->worst->mean ? plan_number(*nearest->worst->mean) : "-",
-      nearest->worst->goal,
+      worst_text(*nearest->worst),
       nearest->verdict == GoalVerdict::kOpen ? ", which the interval does not decide" : "");
 }
 
@@ -223,6 +230,175 @@ std::string months_sentence(const PlanRecord& r, const Choice& best) {
                             sum_text(last.fleet->price_per_hour * kHoursOfMonth));
 }
 
+// ------------------------------------------------------------------------------ windows
+
+/// What it costs that the fleet holds through the events.
+std::string survives_sentence(const Choice& best) {
+  if (!best.survives || !best.unprepared) return {};
+  std::vector<std::string> names, misses;
+  std::string late;
+  for (const PlanRecord::Window& w : *best.survives) {
+    names.push_back(printable(w.name));
+    if (w.unprepared_misses)
+      misses.push_back(fmt::format(
+          "{} ({})", worst_text(*w.unprepared_misses),
+          w.unprepared_misses->mean ? plan_number(*w.unprepared_misses->mean) : "-"));
+    if (w.recovery_s > w.window_s)
+      late += fmt::format(" Through {} it is judged for {} only; all servers are back after {}.",
+                          printable(w.name), human(w.window_s, Unit::kSeconds),
+                          human(w.recovery_s, Unit::kSeconds));
+  }
+  const auto& bare = best.unprepared->replicas.items;
+  const bool one = bare.size() == 1 && bare.front().second == 1;
+  const std::string through = fmt::format("{}", fmt::join(names, " and through "));
+  if (bare == best.replicas.items)
+    return "It also holds through " + through +
+           ", which costs nothing: the steady rate takes as many servers." + late;
+  return fmt::format(
+      "It also holds through {}, which costs {} an hour: {} at {}/h {} the steady rate, but {}.{}",
+      through, dollars(best.price_per_hour - best.unprepared->price_per_hour),
+      fleet_text(best.unprepared->replicas), dollars(best.unprepared->price_per_hour),
+      one ? "holds" : "hold",
+      misses.empty() ? "not through the events while a spare is gone"
+                     : fmt::format("{} {}", one ? "misses" : "miss", fmt::join(misses, " and ")),
+      late);
+}
+
+/// Each fleet through each event.
+Table windows_table(const PlanRecord& r, const std::string& path) {
+  Table table{.columns = {{"fleet", true}, {"event", true}, {"judged for"}, {"all back after"}}};
+  const auto& first = r.plans.front().survives;
+  if (!first || first->empty()) return table;
+  for (const Goal& goal : first->front().goals) table.columns.push_back({goal.name});
+  for (std::size_t i = 0; i < r.plans.size(); ++i)
+    for (std::size_t w = 0; r.plans[i].survives && w < r.plans[i].survives->size(); ++w) {
+      const PlanRecord::Window& window = (*r.plans[i].survives)[w];
+      const std::string here =
+          path + "/plans/" + std::to_string(i) + "/survives/" + std::to_string(w);
+      const auto time = [&](double seconds, const char* key) {
+        return number(seconds, Unit::kSeconds, here + key, human(seconds, Unit::kSeconds));
+      };
+      std::vector<Cell> row = {{.text = name_of(r.plans[i])},
+                               {.text = window.name},
+                               time(window.window_s, "/window_s"),
+                               time(window.recovery_s, "/recovery_s")};
+      for (std::size_t g = 0; g < window.goals.size(); ++g)
+        row.push_back(goal_cell(window.goals[g], here + "/goals/" + std::to_string(g)));
+      table.rows.push_back(std::move(row));
+    }
+  return table;
+}
+
+// ------------------------------------------------------------------------------ days
+
+using DayOfFleet = PlanRecord::DayOfFleet;
+
+/// `hour`, or `stage` where the day is reported in others.
+std::string stage_word(const PlanRecord& r) {
+  return r.day && r.day->report_every_s == 3600 ? "hour" : "stage";
+}
+
+/// `meets every goal in every hour`, `misses ttft_ms.p99 in 2 of 24 hours, worst at 09:00`.
+std::string day_text(const PlanRecord& r, const DayOfFleet& day) {
+  if (day.meets) return "meets every goal in every " + stage_word(r);
+  std::vector<std::string> misses;
+  for (const PlanRecord::DayGoal& goal : day.goals)
+    if (goal.missed > 0)
+      misses.push_back(fmt::format(
+          "{} in {} of {}, worst at {} ({})", goal.name, goal.missed,
+          counted(static_cast<std::size_t>(day.stages), stage_word(r)), goal.worst_at,
+          goal.worst ? plan_number(*goal.worst) : "-"));
+  return misses.empty() ? "misses a goal over the day as a whole"
+                        : fmt::format("misses {}", fmt::join(misses, "; "));
+}
+
+/// `hpa costs $400.00 a day instead of $540.00 (-26 %) and meets every goal in every hour.`
+std::string autoscaled_text(const PlanRecord& r, const DayOfFleet& fixed, const DayOfFleet& day) {
+  std::string change;
+  if (fixed.price_per_day > 0)
+    change = fmt::format(" ({:+.0f} %)", 100 * (day.price_per_day / fixed.price_per_day - 1));
+  return fmt::format("{} costs {} a day instead of {}{} {} {}.", printable(day.autoscaler),
+                     dollars(day.price_per_day), dollars(fixed.price_per_day), change,
+                     day.meets ? "and" : "but", day_text(r, day));
+}
+
+std::string mode_text(const DayOfFleet& day) {
+  return day.autoscaler.empty() ? "fixed servers" : printable(day.autoscaler);
+}
+
+std::vector<std::string> day_sentences(const PlanRecord& r) {
+  const Choice& best = r.plans.front();
+  if (!r.day || !best.day || best.day->empty()) return {};
+  const std::vector<DayOfFleet>& modes = *best.day;
+  const double grown = 1 + r.growth.value_or(0);
+  std::vector<std::string> out = {fmt::format(
+      "The day's peak is {}, its mean {}. With fixed servers the fleet costs {} a day and {}.",
+      human(r.day->peak * grown, Unit::kRequestsPerSecond),
+      human(r.day->mean * grown, Unit::kRequestsPerSecond),
+      dollars(modes.front().price_per_day), day_text(r, modes.front()))};
+  for (std::size_t i = 1; i < modes.size(); ++i)
+    out.push_back(autoscaled_text(r, modes.front(), modes[i]));
+  std::string cheapest;
+  double least = INFINITY;
+  for (const Choice& plan : r.plans)
+    for (std::size_t m = 0; plan.day && m < plan.day->size(); ++m) {
+      const DayOfFleet& day = (*plan.day)[m];
+      if (!day.meets || day.price_per_day >= least) continue;
+      least = day.price_per_day;
+      cheapest = name_of(plan) + " with " + mode_text(day) + ", " + dollars(least) + " a day";
+    }
+  if (std::size_t total = modes.size() * r.plans.size(); total > 1)
+    out.push_back(cheapest.empty()
+                      ? "No fleet and autoscaler of these meets every goal in every " +
+                            stage_word(r) + "."
+                      : "The cheapest that meets every goal over the day: " + cheapest + ".");
+  return out;
+}
+
+/// Each fleet over the day, with fixed servers and with each autoscaler.
+Table day_table(const PlanRecord& r, const std::string& path) {
+  Table table{.columns = {{"fleet", true},
+                          {"servers", true},
+                          {"mean servers"},
+                          {"server-hours"},
+                          {"$/day"},
+                          {stage_word(r) + "s that miss"}}};
+  const auto& first = r.plans.front().day;
+  if (!first || first->empty()) return table;
+  for (const PlanRecord::DayGoal& goal : first->front().goals)
+    table.columns.push_back({goal.name + " at worst"});
+  for (std::size_t i = 0; i < r.plans.size(); ++i)
+    for (std::size_t m = 0; r.plans[i].day && m < r.plans[i].day->size(); ++m) {
+      const DayOfFleet& day = (*r.plans[i].day)[m];
+      const std::string here =
+          path + "/plans/" + std::to_string(i) + "/day/" + std::to_string(m) + "/";
+      double servers = 0;
+      for (const auto& [pool, mean] : day.servers.items) servers += mean;
+      std::vector<Cell> row = {
+          {.text = name_of(r.plans[i])},
+          {.text = mode_text(day)},
+          {.text = plan_number(servers)},
+          number(day.server_hours, Unit::kCount, here + "server_hours",
+                 plan_number(day.server_hours)),
+          price(day.price_per_day, here + "price_per_day"),
+          {.text = fmt::format("{} of {}", day.missed, day.stages)}};
+      for (std::size_t g = 0; g < day.goals.size(); ++g) {
+        const PlanRecord::DayGoal& goal = day.goals[g];
+        const MetricView view = goal_view(goal.name);
+        Cell cell{.text = "- at " + goal.worst_at};
+        if (goal.worst && std::isfinite(*goal.worst))
+          cell = {.text = plan_number(*goal.worst) + " at " + goal.worst_at,
+                  .number = in_base_unit({.value = *goal.worst,
+                                          .path = here + "goals/" + std::to_string(g) + "/worst"},
+                                         view),
+                  .unit = view.unit};
+        row.push_back(std::move(cell));
+      }
+      table.rows.push_back(std::move(row));
+    }
+  return table;
+}
+
 std::string errors_sentence(const Choice& best) {
   std::vector<TrustError> errors;
   for (const TrustRecord::Validation& v : best.validation)
@@ -265,6 +441,8 @@ StudyVerdict verdict(const PlanRecord& r) {
     if (r.rests_on)
       say("It rests on " + *r.rests_on + "." + (r.robustness ? " " + *r.robustness : ""));
     say(cost_sentence(r.plans.front()));
+    say(survives_sentence(r.plans.front()));
+    for (std::string& text : day_sentences(r)) say(std::move(text));
     say(months_sentence(r, r.plans.front()));
     say(nearest_miss(r));
     for (const Goal& goal : r.plans.front().goals)
@@ -394,7 +572,8 @@ Table front_table(const PlanRecord& r, const std::string& path) {
   std::vector<std::size_t> front;
   for (std::size_t i = 0; i < r.evaluated.size(); ++i)
     if (r.evaluated[i].on_front.value_or(false)) front.push_back(i);
-  std::ranges::stable_sort(front, {}, [&r](std::size_t i) { return *r.evaluated[i].price_per_hour; });
+  const auto price_of = [&r](std::size_t i) { return *r.evaluated[i].price_per_hour; };
+  std::ranges::stable_sort(front, {}, price_of);
   Table table{.columns = {{"fleet", true}, {"$/h"}, {"TTFT p90, ms"}, {"TPOT p90, ms"}}};
   if (front.size() < 2) return table;
   front.resize(std::min(front.size(), kMostRows));
@@ -479,10 +658,12 @@ Table goals_table(const PlanRecord& r, const std::string& path) {
 Table misses_table(const PlanRecord& r, const std::string& path) {
   // A bound of 0 is missed by a factor without end, as the search itself has it.
   const auto shortfall = [](const Evaluated& e) {
+    if (!e.worst->survival.empty())
+      return window_distance(e.worst->shortfall.value_or(INFINITY), *e.worst->mean);
     const double found = *e.worst->mean, bound = e.worst->bound.value_or(0);
     const double over = is_upper(e.worst->goal) ? found : bound;
     const double under = is_upper(e.worst->goal) ? bound : found;
-    return under > 0 ? over / under : (over > under ? 1e300 : 0);
+    return 1 + (under > 0 ? over / under : (over > under ? 1e300 : 0));
   };
   std::vector<std::size_t> nearest;
   for (std::size_t i = 0; i < r.evaluated.size(); ++i) {
@@ -512,7 +693,7 @@ Table misses_table(const PlanRecord& r, const std::string& path) {
     table.rows.push_back(
         {{.text = fleet_text(e.replicas) + " of " + family_text(e)},
          price(e.price_per_hour, here + "/price_per_hour"),
-         {.text = worst.goal},
+         {.text = worst_text(worst)},
          {.text = plan_number(*worst.mean),
           .number = in_base_unit({.value = *worst.mean, .path = here + "/worst/mean"}, view),
           .unit = view.unit},
@@ -661,7 +842,7 @@ std::optional<Scatter> front_chart(const PlanRecord& r, std::size_t goal) {
                                " " + human(*y, view.unit) + " for " +
                                human(*fleet.price_per_hour, Unit::kDollars) + " an hour, " +
                                (meets         ? std::string("meets the goals")
-                                : fleet.worst ? "misses " + fleet.worst->goal
+                                : fleet.worst ? "misses " + worst_text(*fleet.worst)
                                               : "misses a goal")});
   }
   if (s.points.empty()) return std::nullopt;
@@ -740,6 +921,8 @@ StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
       if (plan.host_memory && plan.host_memory->same_fleet_without)
         out.blocks.push_back({Paragraph{name_of(plan) + ": " + memory_sentence(plan)}});
     }
+    add_table("Through each event", windows_table(r, path));
+    add_table("Over the day", day_table(r, path));
     add_table("What they cost", costs_table(r, path));
     add_table("When they must grow", months_table(r, path));
     add_table("Price against latency: nothing that was tried is better in both",

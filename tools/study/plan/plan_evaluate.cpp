@@ -8,6 +8,7 @@
 #include "tools/results/metric_name.h"
 #include "tools/study/capacity/capacity.h"
 #include "tools/study/experiment/candidate.h"
+#include "tools/study/plan/plan_survive.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
@@ -37,8 +38,22 @@ std::optional<double> p90_of(const sim::RunResult& result, std::string_view metr
 
 }  // namespace
 
+const FleetEvaluation* FleetEvaluation::missed() const {
+  const FleetEvaluation* worst = nullptr;
+  for (const auto& w : windows)
+    if (!w->holds() && (worst == nullptr || w->shortfall() > worst->shortfall())) worst = w.get();
+  return worst;
+}
+
 double FleetEvaluation::shortfall() const {
+  if (const FleetEvaluation* const in = missed()) return in->shortfall();
   return states.empty() ? 0 : states[worst_goal()].shortfall;
+}
+
+double FleetEvaluation::distance() const {
+  const FleetEvaluation* const in = missed();
+  return in == nullptr ? 1 + shortfall()
+                       : window_distance(shortfall(), in->states[in->worst_goal()].estimate.mean);
 }
 
 std::size_t FleetEvaluation::worst_goal() const {
@@ -62,6 +77,7 @@ models::Trust FleetEvaluation::trust() const {
 
 void FleetEvaluator::prepare(FleetEvaluation& evaluation, Diagnostics& found) {
   const FleetProbe& probe = evaluation.probe;
+  if (probe.survival > 0) return prepare_window(evaluation);
   std::optional<sim::RunPlan> plan = prepare_candidate(
       fleet_request(space_, space_.families[probe.family], probe.size, probe.rate, found), found);
   if (!plan) return;
@@ -77,6 +93,22 @@ void FleetEvaluator::prepare(FleetEvaluation& evaluation, Diagnostics& found) {
   if (probe.step_factor != 1) plan = sim::with_step_times(*plan, probe.step_factor);
   if (!space_.config.demand.cold_start) hold_demand(*plan, evaluation, found);
   evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
+}
+
+/// The fleet at its steady rate was evaluated before, and is warm. What is sent in twice the time
+/// of a mean answer before the window is taken to be all that is under way when it begins.
+void FleetEvaluator::prepare_window(FleetEvaluation& evaluation) const {
+  constexpr double kAnswers = 2;
+  FleetProbe steady = evaluation.probe;
+  steady.survival = 0;
+  const FleetEvaluation& before = at(steady);
+  const double answer_s = before.mean_of(&FleetRun::mean_latency_s);
+  SurvivalPlan found = survival_plan(
+      *before.plan, space_.config.survives[evaluation.probe.survival - 1], steady.rate,
+      Duration::from_seconds(std::isfinite(answer_s) ? kAnswers * answer_s : 0));
+  evaluation.window = found.window;
+  evaluation.recovery = found.recovery;
+  evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(found.plan));
 }
 
 /// Makes the load one that is steady at the rate: a probe tells whether the fleet sustains it, and
@@ -106,12 +138,12 @@ void FleetEvaluator::hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation
                         Duration::from_seconds(warm_up_s)});
 }
 
-FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_t seed,
+FleetRun FleetEvaluator::run(const sim::RunPlan& plan, const FleetProbe& probe, std::uint64_t seed,
                              Diagnostics& found) {
   const auto result = experiment_.run({.plan = plan, .seed = seed, .goals = space_.goodput}, found);
   if (!result) return {};
   const sim::StageResult& all = result->summary;
-  return {.values = goal_values(space_.goals, *result, rate),
+  return {.values = goal_values(space_.goals_of(probe.survival), *result, probe.rate),
           .output_tokens_per_s = all.per_second(static_cast<double>(all.output_tokens_total)),
           .mean_latency_s = all.request_latency.mean(),
           .ttft_p90_s = p90_of(*result, "ttft_s.p90"),
@@ -149,14 +181,15 @@ void judge_growth(const SteadyProbe& steady, GoalState& state, std::span<GoalSta
 }  // namespace
 
 void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation) {
+  const std::vector<PlanGoal>& goals = space.goals_of(evaluation.probe.survival);
   evaluation.states.clear();
-  for (std::size_t g = 0; g < space.goals.size(); ++g) {
+  for (std::size_t g = 0; g < goals.size(); ++g) {
     std::vector<double> values;
     for (const FleetRun& run : evaluation.runs) values.push_back(run.values[g]);
-    evaluation.states.push_back(judge(space.goals[g], values, space.config.confidence));
+    evaluation.states.push_back(judge(goals[g], values, space.config.confidence));
   }
-  for (std::size_t g = 0; g < space.goals.size(); ++g)
-    if (space.goals[g].kind == PlanGoal::Kind::kGrowth && evaluation.steady)
+  for (std::size_t g = 0; g < goals.size(); ++g)
+    if (goals[g].kind == PlanGoal::Kind::kGrowth && evaluation.steady)
       judge_growth(*evaluation.steady, evaluation.states[g], evaluation.states);
   const bool meets = std::ranges::all_of(evaluation.states, [](const GoalState& state) {
     return state.verdict == GoalVerdict::kMeets;
@@ -194,11 +227,32 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
       const FleetEvaluation& evaluation = *tasks[i].evaluation;
       const sim::RunPlan& plan = *evaluation.plan;
       tasks[i].evaluation->runs[tasks[i].replication] =
-          run(plan, evaluation.probe.rate, plan.scenario.seed + tasks[i].replication, found);
+          run(plan, evaluation.probe, plan.scenario.seed + tasks[i].replication, found);
     });
     for (FleetEvaluation* evaluation : open) judge_goals(space_, *evaluation);
     std::erase_if(open,
                   [this](const FleetEvaluation* e) { return wanted_runs(*e) == e->runs.size(); });
+  }
+}
+
+void FleetEvaluator::survive(std::span<const FleetProbe> probes) {
+  std::vector<FleetProbe> steady, windows;
+  for (const FleetProbe& probe : probes) {
+    const FleetEvaluation& evaluation = at(probe);
+    if (evaluation.verdict != GoalVerdict::kMeets || !evaluation.windows.empty()) continue;
+    steady.push_back(probe);
+    for (FleetProbe window = probe; window.survival < space_.config.survives.size();) {
+      ++window.survival;
+      windows.push_back(window);
+    }
+  }
+  evaluate(windows);
+  std::size_t next = 0;
+  for (const FleetProbe& probe : steady) {
+    std::vector<std::shared_ptr<const FleetEvaluation>> found;
+    for (std::size_t i = 0; i < space_.config.survives.size(); ++i)
+      found.push_back(std::make_shared<const FleetEvaluation>(at(windows[next++])));
+    evaluations_.at(probe).windows = std::move(found);
   }
 }
 
@@ -209,7 +263,8 @@ std::vector<FleetEvaluation> FleetEvaluator::at_planned_rate() const {
                               &PlanPool::min);
   };
   for (const auto& [probe, evaluation] : evaluations_) {
-    if (probe.rate != space_.planned_rate() || probe.step_factor != 1 || !is_in_space(probe.size))
+    if (probe.rate != space_.planned_rate() || probe.step_factor != 1 || probe.survival > 0 ||
+        !is_in_space(probe.size))
       continue;
     FleetEvaluation ended = evaluation;
     const auto open =
@@ -217,15 +272,20 @@ std::vector<FleetEvaluation> FleetEvaluator::at_planned_rate() const {
     if (open == ended.runs.begin()) continue;
     ended.runs.erase(open, ended.runs.end());
     judge_goals(space_, ended);
+    if (ended.verdict == GoalVerdict::kMeets &&
+        ended.windows.size() < space_.config.survives.size())
+      continue;
     out.push_back(std::move(ended));
   }
   return out;
 }
 
-std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans, double rate) {
+std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans, double rate,
+                                               std::size_t survival) {
+  const FleetProbe probe{.rate = rate, .survival = survival};
   std::vector<FleetRun> runs(plans.size());
   experiment_.each(plans.size(), [&](std::size_t i, Diagnostics& found) {
-    runs[i] = run(plans[i], rate, plans[i].scenario.seed, found);
+    runs[i] = run(plans[i], probe, plans[i].scenario.seed, found);
   });
   return runs;
 }

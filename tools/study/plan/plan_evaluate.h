@@ -19,12 +19,13 @@ namespace routesim::tools {
 /// One fleet under one rate.
 struct FleetProbe {
   std::size_t family = 0;
-  FleetSize size;
+  FleetSize size = {};
   double rate = 0;
   double step_factor = 1;  ///< Every engine step takes so many times as long.
+  std::size_t survival = 0;  ///< Entry of `survives`, from 1 on; 0 = the steady rate.
   bool operator<(const FleetProbe& other) const {
-    return std::tie(family, size, rate, step_factor) <
-           std::tie(other.family, other.size, other.rate, other.step_factor);
+    return std::tie(family, size, rate, step_factor, survival) <
+           std::tie(other.family, other.size, other.rate, other.step_factor, other.survival);
   }
 };
 
@@ -53,10 +54,19 @@ struct FleetEvaluation {
   std::vector<FleetRun> runs = {};         ///< By replication: seed, seed + 1, ...
   std::vector<GoalState> states = {};      ///< By goal.
   GoalVerdict verdict = GoalVerdict::kOpen;
+  Duration window = {}, recovery = {};  ///< Of a survival: SurvivalPlan.
+  /// Of a steady fleet: its survivals, in the file's order, once they were asked.
+  std::vector<std::shared_ptr<const FleetEvaluation>> windows = {};
 
-  bool holds() const { return verdict == GoalVerdict::kMeets; }
-  /// The largest shortfall of any goal, and which goal it is.
+  /// At the steady rate, and in every window that was asked.
+  bool holds() const { return verdict == GoalVerdict::kMeets && missed() == nullptr; }
+  /// Of the windows that do not hold the one that is missed by most; null when all hold.
+  const FleetEvaluation* missed() const;
+  /// The largest shortfall of any goal, in `missed()` where there is one.
   double shortfall() const;
+  /// How near it is to holding, to compare misses by: below 1 where only a window is missed.
+  double distance() const;
+  /// The goal with the largest shortfall of this evaluation alone.
   std::size_t worst_goal() const;
   double mean_of(double FleetRun::*number) const;
   /// The least trusted class among the runs.
@@ -68,9 +78,9 @@ void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation);
 
 /// The parts of a search, in their order. Their number never changes, so a display has an end; how
 /// many fleets each of them tries depends on what was found.
-inline constexpr std::array<std::string_view, 7> kPlanSteps = {
+inline constexpr std::array<std::string_view, 8> kPlanSteps = {
     "smallest fleets", "fleets to buy", "errors of step times", "knees",
-    "bottlenecks",     "spares",        "months"};
+    "bottlenecks",     "spares",        "days",                "months"};
 
 class FleetEvaluator {
  public:
@@ -83,15 +93,20 @@ class FleetEvaluator {
   /// Stopped, as run_once().
   void evaluate(std::span<const FleetProbe> probes);
   const FleetEvaluation& at(const FleetProbe& probe) const { return evaluations_.at(probe); }
+  /// Evaluates the windows of those of the steady probes that meet their goals.
+  void survive(std::span<const FleetProbe> probes);
   /// Every fleet that was run at the planned rate with the step times as they are, by family and
-  /// size. After a stop with those of its runs that came to their end.
+  /// size. After a stop with those of its runs that came to their end. Without fleets that meet the
+  /// goals at the rate, and whose windows nobody asked for.
   std::vector<FleetEvaluation> at_planned_rate() const;
 
   /// One run of a changed plan with the first seed, under a load of `rate`: what if? Not
   /// remembered. In parallel.
-  std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans, double rate);
+  std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans, double rate,
+                                 std::size_t survival = 0);
 
   std::size_t runs() const { return experiment_.progress().runs; }
+  Experiment& experiment() { return experiment_; }
 
   /// Experiment::tell().
   void tell(const std::function<void()>& collect) { experiment_.tell(collect); }
@@ -108,7 +123,9 @@ class FleetEvaluator {
  private:
   void prepare(FleetEvaluation& evaluation, Diagnostics& found);
   void hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation, Diagnostics& found);
-  FleetRun run(const sim::RunPlan& plan, double rate, std::uint64_t seed, Diagnostics& found);
+  void prepare_window(FleetEvaluation& evaluation) const;
+  FleetRun run(const sim::RunPlan& plan, const FleetProbe& probe, std::uint64_t seed,
+               Diagnostics& found);
   std::size_t wanted_runs(const FleetEvaluation& evaluation) const;
 
   const PlanSpace& space_;

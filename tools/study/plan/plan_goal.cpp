@@ -103,34 +103,37 @@ std::optional<double> other_rate_asked(std::span<const workloads::StageInfo> sta
   return nearest;
 }
 
-std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
-                                double rate) {
-  const auto share = [&run](std::int64_t part, double of_none) {
-    const auto requests = static_cast<double>(run.summary.requests);
+double goal_value(const PlanGoal& goal, const sim::StageResult& of) {
+  const double worst = goal.upper ? kInfinity : -kInfinity;
+  const auto share = [&of](std::int64_t part, double of_none) {
+    const auto requests = static_cast<double>(of.requests);
     return requests > 0 ? static_cast<double>(part) / requests : of_none;
   };
+  if (goal.kind == PlanGoal::Kind::kMetric) return metric_value(of, goal.metric).value_or(worst);
+  if (goal.kind == PlanGoal::Kind::kGoodput) return share(of.good_requests.value_or(0), 0);
+  return share(of.failures, worst);
+}
+
+std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
+                                double rate) {
   std::vector<double> values;
-  for (const PlanGoal& goal : goals) {
-    const double worst = goal.upper ? kInfinity : -kInfinity;
-    switch (goal.kind) {
-      case PlanGoal::Kind::kMetric:
-        values.push_back(metric_value(run.summary, goal.metric).value_or(worst));
-        break;
-      case PlanGoal::Kind::kGoodput:
-        values.push_back(share(run.summary.good_requests.value_or(0), 0));
-        break;
-      case PlanGoal::Kind::kFailures:
-        values.push_back(share(run.summary.failures, worst));
-        break;
+  for (const PlanGoal& goal : goals) switch (goal.kind) {
       case PlanGoal::Kind::kGrowth:
         values.push_back(run.summary.queue_growth);
         break;
       case PlanGoal::Kind::kRate:
         values.push_back(rate_error(run, rate));
         break;
+      default:
+        values.push_back(goal_value(goal, run.summary));
     }
-  }
   return values;
+}
+
+double window_distance(double shortfall, double mean) {
+  constexpr double kEndless = 1e6;
+  if (!std::isfinite(shortfall)) shortfall = kEndless * (1 + std::abs(mean));
+  return std::isfinite(shortfall) ? shortfall / (1 + shortfall) : 1;
 }
 
 GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double confidence) {

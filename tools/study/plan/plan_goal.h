@@ -52,6 +52,10 @@ double rate_error(const sim::RunResult& run, double rate);
 /// none asks for `rate`. Nothing when one does, or when some stage has no rate of its own.
 std::optional<double> other_rate_asked(std::span<const workloads::StageInfo> stages, double rate);
 
+/// The number of a metric, of goodput or of failures in one stage, or in a whole run. Where there
+/// is none it is infinitely far on the wrong side.
+double goal_value(const PlanGoal& goal, const sim::StageResult& of);
+
 /// The goals' numbers in one run under a load of `rate` requests/s. A number that the run does not
 /// have is infinitely far on the wrong side.
 std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
@@ -68,6 +72,10 @@ struct GoalState {
   /// meets the goal.
   double shortfall = 0;
 };
+
+/// Compares what windows miss: of bounds of 0, which are missed by a factor without end, by the
+/// mean. At most 1.
+double window_distance(double shortfall, double mean);
 
 /// Meets when the one-sided confidence bound of the mean does, misses when the opposite one does
 /// not, else open. One run decides only a clear miss, by `kClearMiss`.

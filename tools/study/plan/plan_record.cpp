@@ -84,6 +84,55 @@ void describe(Describer& d, PlanRecord::Month& r) {
   field(d, nullable("fleet", "To buy by then. Null: no size holds, and the search ends."), r.fleet);
 }
 
+void describe(Describer& d, PlanRecord::Worst& r) {
+  field(d, {"goal", "With its bound."}, r.goal);
+  field(d, {"name", "The number that is held to it."}, r.name);
+  field(d, {"bound", "In the unit of the name."}, r.bound);
+  field(d, nullable("mean", "Over the runs. Null where one has no such number."), r.mean);
+  field(d, nullable("shortfall", "Mean over bound, or bound over mean."), r.shortfall);
+  text_unless_empty(d, {"survival", "The event that it is missed in. Absent: at the steady rate."},
+                    r.survival);
+}
+
+void describe(Describer& d, PlanRecord::Window& r) {
+  field(d, {"name", "The entry of `survives`."}, r.name);
+  field(d, {"window_s", "How long requests are judged from the beginning of the events on."},
+        r.window_s);
+  field(d, {"recovery_s", "Until the last server that the events touch serves again."},
+        r.recovery_s);
+  field(d, {"goals", "By goal, of the window's requests."}, r.goals);
+  field(d, {"unprepared_misses", "What `unprepared` misses here by most. Absent: nothing."},
+        r.unprepared_misses);
+}
+
+void describe(Describer& d, PlanRecord::DayGoal& r) {
+  field(d, {"goal", "With its bound."}, r.goal);
+  field(d, {"name", "The number that is held to it."}, r.name);
+  field(d, {"bound", "In the unit of the name."}, r.bound);
+  field(d, nullable("value", "Over the whole day."), r.value);
+  field(d, nullable("worst", "In its worst stage. Null: it has no such number there."), r.worst);
+  field(d, {"worst_at", "That stage, such as 09:00."}, r.worst_at);
+  field(d, {"missed", "Stages that miss it."}, r.missed);
+}
+
+void describe(Describer& d, PlanRecord::DayOfFleet& r) {
+  text_unless_empty(d, {"autoscaler", "Its name. Absent: the servers are fixed."}, r.autoscaler);
+  field(d, {"meets", "Every goal, in every stage and over the whole day."}, r.meets);
+  field(d, {"servers", "Mean over time, by pool."}, r.servers);
+  field(d, {"server_hours", "Over the whole day."}, r.server_hours);
+  field(d, {"price_per_day", "Dollars for 24 hours."}, r.price_per_day);
+  field(d, {"stages", "Of the day, that had requests."}, r.stages);
+  field(d, {"missed", "Of these, that miss some goal."}, r.missed);
+  field(d, {"goals", "By goal; one run, so without a confidence."}, r.goals);
+}
+
+void describe(Describer& d, PlanRecord::Day& r) {
+  field(d, {"peak", "Requests/s of its busiest stage, today."}, r.peak);
+  field(d, {"mean", "Requests/s over all of it, today."}, r.mean);
+  field(d, {"hours", "How long it is."}, r.hours);
+  field(d, {"report_every_s", "Length of its stages."}, r.report_every_s);
+}
+
 void describe(Describer& d, PlanRecord::Choice& r) {
   field(d, {"hardware", "Name of the hardware."}, r.hardware);
   field(d, {"policy", "Name of the policy."}, r.policy);
@@ -109,6 +158,9 @@ void describe(Describer& d, PlanRecord::Choice& r) {
   field(d, {"binding", "What it runs short of."}, r.binding);
   field(d, {"goals", "By goal."}, r.goals);
   field(d, {"host_memory", "Where the plan tries some."}, r.host_memory);
+  field(d, {"unprepared", "What would be bought if nothing had to be survived."}, r.unprepared);
+  field(d, {"survives", "By entry of `survives`."}, r.survives);
+  field(d, {"day", "Over the plan's day, with fixed servers and with each autoscaler."}, r.day);
   field(d, {"months", "The first month, and those in which it must grow."}, r.months);
   field(d, {"price_of_months", "Dollars of all months. Absent where no size holds the last."},
         r.price_of_months);
@@ -117,6 +169,8 @@ void describe(Describer& d, PlanRecord::Choice& r) {
 void describe(Describer& d, PlanRecord::NearMiss& r) {
   describe(d, static_cast<PlanRecord::Fleet&>(r));
   field(d, {"goals", "By goal."}, r.goals);
+  text_unless_empty(d, {"survival", "The event that it misses. Absent: it misses the steady rate."},
+                    r.survival);
 }
 
 void describe(Describer& d, PlanRecord::Family& r) {
@@ -135,14 +189,6 @@ void describe(Describer& d, PlanRecord::Family& r) {
   field(d, {"replicas", "The least that holds, by pool."}, r.replicas);
   field(d, {"price_per_hour", "Its price, dollars."}, r.price_per_hour);
   field(d, {"near_miss", "The best fleet seen, when none holds."}, r.near_miss);
-}
-
-void describe(Describer& d, PlanRecord::Worst& r) {
-  field(d, {"goal", "With its bound."}, r.goal);
-  field(d, {"name", "The number that is held to it."}, r.name);
-  field(d, {"bound", "In the unit of the name."}, r.bound);
-  field(d, nullable("mean", "Over the runs. Null where one has no such number."), r.mean);
-  field(d, nullable("shortfall", "Mean over bound, or bound over mean."), r.shortfall);
 }
 
 void describe(Describer& d, PlanRecord::Evaluated& r) {
@@ -189,6 +235,7 @@ void describe(Describer& d, PlanRecord& r) {
   field(d, {"families", "Each hardware with each policy."}, r.families);
   field(d, {"evaluated", "Every fleet that was run at the planned rate."}, r.evaluated);
   field(d, {"runs", "Of the whole search."}, r.runs);
+  field(d, {"day", "The demand by the clock, where the plan has one."}, r.day);
 }
 
 namespace {
@@ -209,13 +256,14 @@ std::optional<PlanRecord::Fleet> fleet_of(const PlanSpace& space, const PlanFami
 }
 
 std::vector<PlanRecord::Goal> goals_of(const PlanSpace& space, const FleetEvaluation& evaluation) {
+  const std::vector<PlanGoal>& asked = space.goals_of(evaluation.probe.survival);
   std::vector<PlanRecord::Goal> goals;
-  for (std::size_t g = 0; g < space.goals.size(); ++g) {
+  for (std::size_t g = 0; g < asked.size(); ++g) {
     const GoalState& state = evaluation.states[g];
     PlanRecord::Goal& goal =
-        goals.emplace_back(PlanRecord::Goal{.goal = space.goals[g].text,
-                                            .name = space.goals[g].label,
-                                            .bound = space.goals[g].bound,
+        goals.emplace_back(PlanRecord::Goal{.goal = asked[g].text,
+                                            .name = asked[g].label,
+                                            .bound = asked[g].bound,
                                             .verdict = state.verdict,
                                             .mean = state.estimate.mean,
                                             .half_width = state.estimate.half_width,
@@ -223,6 +271,62 @@ std::vector<PlanRecord::Goal> goals_of(const PlanSpace& space, const FleetEvalua
     for (const FleetRun& run : evaluation.runs) goal.values.push_back(run.values[g]);
   }
   return goals;
+}
+
+std::string survival_of(const PlanSpace& space, const FleetEvaluation& e) {
+  return e.probe.survival == 0 ? "" : space.config.survives[e.probe.survival - 1].name;
+}
+
+PlanRecord::Worst worst_of(const PlanSpace& space, const FleetEvaluation& e) {
+  const std::size_t worst = e.worst_goal();
+  const PlanGoal& goal = space.goals_of(e.probe.survival)[worst];
+  return {.goal = goal.text,
+          .name = goal.label,
+          .bound = goal.bound,
+          .mean = e.states[worst].estimate.mean,
+          .shortfall = e.states[worst].shortfall,
+          .survival = survival_of(space, e)};
+}
+
+std::vector<PlanRecord::Window> windows_of(const PlanSpace& space, const FoundPlan& plan) {
+  std::vector<PlanRecord::Window> out;
+  for (const auto& window : plan.evaluation.windows) {
+    out.push_back({.name = survival_of(space, *window),
+                   .window_s = window->window.to_seconds(),
+                   .recovery_s = window->recovery.to_seconds(),
+                   .goals = goals_of(space, *window),
+                   .unprepared_misses = {}});
+    if (!plan.unprepared || plan.unprepared->windows.size() < out.size()) continue;
+    const FleetEvaluation& bare = *plan.unprepared->windows[out.size() - 1];
+    if (!bare.holds()) out.back().unprepared_misses = worst_of(space, bare);
+  }
+  return out;
+}
+
+std::vector<PlanRecord::DayOfFleet> days_of(const PlanSpace& space, const FoundPlan& plan) {
+  const std::vector<PlanGoal> goals = day_goals(space.goals);
+  std::vector<PlanRecord::DayOfFleet> out;
+  for (const DayOutcome& day : plan.day) {
+    out.push_back({.autoscaler = day.mode,
+                   .meets = day.meets(),
+                   .servers = {},
+                   .server_hours = day.server_hours,
+                   .price_per_day = day.price_per_day,
+                   .stages = static_cast<std::int64_t>(day.stages),
+                   .missed = static_cast<std::int64_t>(day.missed),
+                   .goals = {}});
+    for (std::size_t i = 0; i < day.servers.size(); ++i)
+      out.back().servers.items.emplace_back(space.config.pools[i].pool, day.servers[i]);
+    for (std::size_t g = 0; g < goals.size(); ++g)
+      out.back().goals.push_back({.goal = goals[g].text,
+                                  .name = goals[g].label,
+                                  .bound = goals[g].bound,
+                                  .value = day.goals[g].value,
+                                  .worst = day.goals[g].worst,
+                                  .worst_at = day.goals[g].worst_at,
+                                  .missed = static_cast<std::int64_t>(day.goals[g].missed)});
+  }
+  return out;
 }
 
 PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
@@ -281,6 +385,9 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
       .binding = {},
       .goals = goals_of(space, plan.evaluation),
       .host_memory = {},
+      .unprepared = {},
+      .survives = {},
+      .day = {},
       .months = {},
       .price_of_months = {}};
   if (result.steps > 1)
@@ -302,6 +409,10 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
                    .missed_by = plan.binding.missed_by,
                    .missed_by_with_double = plan.binding.with_double};
   if (result.steps > 5) out.spare_replicas_today = plan.spares_today;
+  if (plan.unprepared)
+    out.unprepared = fleet_of(space, family, plan.unprepared->probe.size);
+  if (!plan.evaluation.windows.empty()) out.survives = windows_of(space, plan);
+  if (!plan.day.empty()) out.day = days_of(space, plan);
   if (result.is_complete()) add_months(space, family, plan, out);
   if (family.host_gib) out.host_memory = memory_of(space, family, plan, result);
   return out;
@@ -330,7 +441,8 @@ PlanRecord::Family family_of(const PlanSpace& space, const PlanFamily& family,
   if (const auto& miss = outcome.near_miss)
     out.near_miss =
         PlanRecord::NearMiss{{replicas_of(space, miss->probe.size), family.price(miss->probe.size)},
-                             goals_of(space, *miss)};
+                             goals_of(space, miss->missed() ? *miss->missed() : *miss),
+                             miss->missed() ? survival_of(space, *miss->missed()) : ""};
   return out;
 }
 
@@ -351,7 +463,7 @@ PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation
                             .replicas = replicas_of(space, e.probe.size),
                             .gpus = family.gpus(e.probe.size),
                             .price_per_hour = family.price(e.probe.size),
-                            .verdict = e.verdict,
+                            .verdict = e.missed() ? e.missed()->verdict : e.verdict,
                             .runs = static_cast<std::int64_t>(e.runs.size()),
                             .ttft_p90_s = mean_of(e, &FleetRun::ttft_p90_s),
                             .tpot_p90_s = mean_of(e, &FleetRun::tpot_p90_s),
@@ -362,12 +474,7 @@ PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation
     out.goals->push_back(std::isfinite(state.estimate.mean) ? std::optional(state.estimate.mean)
                                                             : std::nullopt);
   if (e.holds()) return out;
-  const std::size_t worst = e.worst_goal();
-  out.worst = {.goal = space.goals[worst].text,
-               .name = space.goals[worst].label,
-               .bound = space.goals[worst].bound,
-               .mean = e.states[worst].estimate.mean,
-               .shortfall = e.states[worst].shortfall};
+  out.worst = worst_of(space, e.missed() ? *e.missed() : e);
   return out;
 }
 
@@ -483,7 +590,7 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
                .commit = commit(),
                .met = !result.plans.empty(),
                .scenario = config.scenario,
-               .rate_today = config.demand.rate,
+               .rate_today = space.rate_today(),
                .growth = config.demand.growth,
                .planned_rate = space.planned_rate(),
                .confidence = config.confidence,
@@ -491,6 +598,11 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
   if (!result.is_complete())
     r.partial = fmt::format("step {} of {}, {}", result.steps + 1, kPlanSteps.size(),
                             kPlanSteps[result.steps]);
+  if (config.day)
+    r.day = {.peak = space.day.peak,
+             .mean = space.day.mean,
+             .hours = space.day.hours,
+             .report_every_s = config.day->report_every.to_seconds()};
   for (const PlanPrice& price : config.prices)
     r.prices.push_back({price.accelerator, price.per_hour, price.reserved_per_hour,
                         price.spot_per_hour, price.gpus_per_node});

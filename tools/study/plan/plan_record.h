@@ -61,6 +61,32 @@ struct PlanRecord {
     double requests_per_s = 0;
     std::optional<Fleet> fleet;  ///< None where no size holds.
   };
+  struct Worst {
+    std::string goal, name;
+    Number bound, mean, shortfall;
+    std::string survival;  ///< The entry of `survives` that it is missed in; empty: none.
+  };
+  /// What the fleet does while something happens to it.
+  struct Window {
+    std::string name;
+    double window_s = 0, recovery_s = 0;
+    std::vector<Goal> goals;
+    std::optional<Worst> unprepared_misses;  ///< Of the least fleet that need not survive.
+  };
+  struct DayGoal {
+    std::string goal, name;
+    Number bound, value, worst;
+    std::string worst_at;
+    std::int64_t missed = 0;
+  };
+  struct DayOfFleet {
+    std::string autoscaler;  ///< Empty: fixed servers.
+    bool meets = false;
+    Named<double> servers;
+    double server_hours = 0, price_per_day = 0;
+    std::int64_t stages = 0, missed = 0;
+    std::vector<DayGoal> goals;
+  };
   struct Choice {
     std::string hardware, policy;
     Replicas replicas, needed;
@@ -79,11 +105,15 @@ struct PlanRecord {
     std::optional<Binding> binding;
     std::vector<Goal> goals;
     std::optional<Memory> host_memory;
+    std::optional<Fleet> unprepared;  ///< Where something must be survived.
+    std::optional<std::vector<Window>> survives;
+    std::optional<std::vector<DayOfFleet>> day;
     std::optional<std::vector<Month>> months;
     Number price_of_months;
   };
   struct NearMiss : Fleet {
     std::vector<Goal> goals;
+    std::string survival;
   };
   struct Family {
     std::string hardware, policy;
@@ -99,10 +129,6 @@ struct PlanRecord {
     Number price_per_hour = {};
     std::optional<NearMiss> near_miss = {};
   };
-  struct Worst {
-    std::string goal, name;
-    Number bound, mean, shortfall;
-  };
   struct Evaluated {
     std::string hardware, policy;
     Replicas replicas;
@@ -116,9 +142,13 @@ struct PlanRecord {
     std::optional<bool> on_front;  ///< Set where it meets the goals.
   };
 
+  struct Day {
+    double peak = 0, mean = 0, hours = 0, report_every_s = 0;
+  };
+
   std::string plan, question, version, commit;
   bool met = false;
-  /// `step 2 of 6, fleets to buy`: where a search that has no end yet, or none at all, stands.
+  /// `step 2 of 7, fleets to buy`: where a search that has no end yet, or none at all, stands.
   std::optional<std::string> partial = {};
   std::optional<std::string> rests_on = {}, robustness = {};  ///< Of the first of `plans`.
   std::string scenario;
@@ -132,6 +162,7 @@ struct PlanRecord {
   std::vector<Family> families = {};
   std::vector<Evaluated> evaluated = {};
   std::int64_t runs = 0;
+  std::optional<Day> day = {};
 };
 
 void describe(Describer& d, PlanRecord& r);

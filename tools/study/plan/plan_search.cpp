@@ -57,10 +57,10 @@ class SizeSearch {
   void tell(const FleetEvaluation& evaluation) {
     ++outcome_.sizes_tried;
     if (!evaluation.holds() &&
-        (!outcome_.near_miss || evaluation.shortfall() < outcome_.near_miss->shortfall()))
+        (!outcome_.near_miss || evaluation.distance() < outcome_.near_miss->distance()))
       outcome_.near_miss = evaluation;
     if (outcome_.method == SizeMethod::kDoubling) {
-      upward_.tell(evaluation.holds(), evaluation.shortfall());
+      upward_.tell(evaluation.holds(), evaluation.distance());
       if (const auto answer = upward_.answer()) outcome_.size = FleetSize{*answer};
     } else if (evaluation.holds()) {
       outcome_.size = sizes_[scanned_];
@@ -135,9 +135,10 @@ class GrowthSearch {
   /// The size that was asked for the month that failed.
   void grow(bool holds) {
     if (!holds) {
+      const FleetSize& least = *steps_.back().second;
       do ++at_;
       while (at_ < larger_.size() &&
-             !std::ranges::equal(larger_[at_], *steps_.back().second, std::ranges::greater_equal{}));
+             !std::ranges::equal(larger_[at_], least, std::ranges::greater_equal{}));
       if (at_ == larger_.size()) steps_.emplace_back(fails_, std::nullopt);
       return;
     }
@@ -180,6 +181,8 @@ class PlanSearch {
     begin_step(5);
     for (FoundPlan& plan : result_.plans) find_spares(plan);
     begin_step(6);
+    run_days();
+    begin_step(7);
     find_months();
     result_.steps = kPlanSteps.size();
     keep();
@@ -214,7 +217,7 @@ class PlanSearch {
       };
       if (bought(e) != nullptr && (!family.size || price(e.probe.size) < price(*family.size)))
         family.size = e.probe.size;
-      if (!e.holds() && (!family.near_miss || e.shortfall() < family.near_miss->shortfall()))
+      if (!e.holds() && (!family.near_miss || e.distance() < family.near_miss->distance()))
         family.near_miss = e;
     }
     for (FamilyOutcome& family : found_.families)
@@ -236,16 +239,33 @@ class PlanSearch {
     return nullptr;
   }
 
+  /// What is asked of every fleet of a search.
+  enum class Asked {
+    kRate,    ///< The goals at its rate.
+    kSpares,  ///< The same, and with its spares.
+    kAll      ///< The same, and that both survive the file's events.
+  };
+
   /// A family whose least size is wanted, with steps so many times as long.
   struct SizeQuestion {
     std::size_t family = 0;
     double step_factor = 1;
   };
 
+  void evaluate(const std::vector<FleetProbe>& probes, Asked asked) {
+    evaluator_.evaluate(probes);
+    if (asked == Asked::kAll) evaluator_.survive(probes);
+  }
+  FleetEvaluation judged(const FleetProbe& probe, Asked asked) const {
+    FleetEvaluation evaluation = evaluator_.at(probe);
+    if (asked != Asked::kAll) evaluation.windows.clear();
+    return evaluation;
+  }
+
   /// Every search proposes something that `probe_of(search's index, proposal)` makes a fleet of;
   /// all are run together, and told to their searches, until none has one left to propose.
   template <class Search, class ProbeOf, class Tell>
-  void ask_together(std::vector<Search>& searches, bool with_spares, const ProbeOf& probe_of,
+  void ask_together(std::vector<Search>& searches, Asked what, const ProbeOf& probe_of,
                     const Tell& tell) {
     while (true) {
       std::vector<FleetProbe> probes;
@@ -257,19 +277,20 @@ class PlanSearch {
         }
       evaluator_.tell_open(probes.size(), searches.size());
       if (probes.empty()) return;
-      evaluator_.evaluate(probes);
-      if (with_spares) add_spares(probes);
+      evaluate(probes, what);
+      if (what != Asked::kRate) add_spares(probes, what);
       for (std::size_t p = 0; p < probes.size(); ++p)
-        tell(searches[asked[p]], evaluator_.at(probes[p]));
+        tell(searches[asked[p]], judged(probes[p], what));
       evaluator_.tell([this] { keep(); });
     }
   }
 
-  std::vector<FamilyOutcome> least_sizes(const std::vector<SizeQuestion>& questions) {
+  std::vector<FamilyOutcome> least_sizes(const std::vector<SizeQuestion>& questions,
+                                         Asked asked = Asked::kAll) {
     std::vector<SizeSearch> searches;
     for (const SizeQuestion& q : questions) searches.emplace_back(space_, q.family);
     ask_together(
-        searches, true,
+        searches, asked,
         [&](std::size_t i, const FleetSize& size) {
           return FleetProbe{.family = questions[i].family,
                             .size = size,
@@ -286,6 +307,26 @@ class PlanSearch {
     std::vector<SizeQuestion> questions;
     for (std::size_t f = 0; f < space_.families.size(); ++f) questions.push_back({.family = f});
     result_.families = least_sizes(questions);
+    if (!space_.config.survives.empty()) find_unprepared(questions);
+  }
+
+  /// The least sizes if nothing had to be survived: the same searches, which mostly ask again.
+  void find_unprepared(const std::vector<SizeQuestion>& questions) {
+    const std::vector<FamilyOutcome> outcomes = least_sizes(questions, Asked::kSpares);
+    for (std::size_t f = 0; f < outcomes.size(); ++f) {
+      FamilyOutcome& family = result_.families[f];
+      if (!family.size) continue;
+      family.unprepared = outcomes[f].size;
+      const auto price = [&](const FleetSize& n) { return space_.families[f].price(n); };
+      // More servers may do worse, so each search can pass over what the other finds.
+      if (!family.unprepared || price(*family.unprepared) > price(*family.size))
+        family.unprepared = family.size;
+      std::vector<FleetProbe> probes = {
+          {.family = f, .size = *family.unprepared, .rate = space_.planned_rate()}};
+      evaluate(probes, Asked::kAll);
+      add_spares(probes, Asked::kAll);
+      if (evaluator_.at(probes.front()).holds()) family.size = family.unprepared;
+    }
   }
 
   /// More servers may do worse, so a search with other step times can pass over the size that the
@@ -297,8 +338,8 @@ class PlanSearch {
                                        .size = plan.needed,
                                        .rate = space_.planned_rate(),
                                        .step_factor = q.step_factor}};
-    evaluator_.evaluate(probes);
-    add_spares(probes);
+    evaluate(probes, Asked::kAll);
+    add_spares(probes, Asked::kAll);
     if (evaluator_.at(probes.front()).holds()) outcome.size = plan.needed;
   }
 
@@ -326,15 +367,15 @@ class PlanSearch {
   }
 
   /// The fleet must hold with its spares, too, not only without them.
-  void add_spares(std::vector<FleetProbe>& probes) {
+  void add_spares(std::vector<FleetProbe>& probes, Asked asked) {
     if (space_.config.spares == 0) return;
     std::vector<FleetProbe> bought;
     for (FleetProbe& probe : probes) {
-      if (!evaluator_.at(probe).holds()) continue;
+      if (!judged(probe, asked).holds()) continue;
       for (std::int64_t& n : probe.size) n += space_.config.spares;
       bought.push_back(probe);
     }
-    evaluator_.evaluate(bought);
+    evaluate(bought, asked);
   }
 
   void rank(PlanResult& result) const {
@@ -373,17 +414,37 @@ class PlanSearch {
       FoundPlan& plan = result_.plans[i];
       if (space_.families[plan.family].without) plan.without = evaluator_.at(*bare++);
       take(plan, evaluator_.at(probes[i]));
+      if (std::optional<FleetSize> size = result_.families[plan.family].unprepared) {
+        const std::vector<FleetProbe> bare_probes = {
+            {.family = plan.family, .size = with_spares(*size), .rate = space_.planned_rate()}};
+        evaluate(bare_probes, Asked::kAll);
+        plan.unprepared = evaluator_.at(bare_probes.front());
+      }
     }
+  }
+
+  FleetSize with_spares(FleetSize size) const {
+    for (std::int64_t& n : size) n += space_.config.spares;
+    return size;
   }
 
   /// Whether the fleet meets every goal with `factor` times its KV blocks, with the same seeds.
   bool holds_with_blocks(const FoundPlan& plan, double factor) {
+    const auto& windows = plan.evaluation.windows;
+    return holds_with_blocks(plan.evaluation, factor) &&
+           std::ranges::all_of(
+               windows, [&](const auto& window) { return holds_with_blocks(*window, factor); });
+  }
+
+  bool holds_with_blocks(const FleetEvaluation& evaluation, double factor) {
     std::vector<sim::RunPlan> plans;
-    for (std::size_t r = 0; r < plan.evaluation.runs.size(); ++r) {
-      plans.push_back(sim::with_kv_blocks(*plan.evaluation.plan, factor));
+    for (std::size_t r = 0; r < evaluation.runs.size(); ++r) {
+      plans.push_back(sim::with_kv_blocks(*evaluation.plan, factor));
       plans.back().scenario.seed += r;
     }
-    FleetEvaluation changed{.runs = evaluator_.run_once(plans, space_.planned_rate())};
+    FleetEvaluation changed{
+        .probe = evaluation.probe,
+        .runs = evaluator_.run_once(plans, space_.planned_rate(), evaluation.probe.survival)};
     judge_goals(space_, changed);
     return changed.holds();
   }
@@ -394,7 +455,7 @@ class PlanSearch {
         result_.plans.size(),
         sim::RateSearch(rate, space_.config.knee_limit * rate, kKneeTolerance));
     ask_together(
-        searches, false,
+        searches, Asked::kRate,
         [&](std::size_t i, double next) {
           const FoundPlan& plan = result_.plans[i];
           return FleetProbe{.family = plan.family, .size = plan.size, .rate = next};
@@ -422,7 +483,7 @@ class PlanSearch {
                             space_.config.demand.months);
     std::vector<std::int64_t> asked(searches.size());
     ask_together(
-        searches, true,
+        searches, Asked::kAll,
         [&](std::size_t i, const GrowthSearch::Question& q) {
           asked[i] = q.month;
           return FleetProbe{.family = result_.plans[i].family,
@@ -488,7 +549,7 @@ class PlanSearch {
     sim::Bisection search(1, plan.size[pool]);
     search.tell(true);  // The whole fleet holds more than today's rate.
     while (const auto n = search.next()) {
-      FleetProbe probe{.family = plan.family, .size = plan.size, .rate = space_.config.demand.rate};
+      FleetProbe probe{.family = plan.family, .size = plan.size, .rate = space_.rate_today()};
       probe.size[pool] = *n;
       // At the planned rate the smallest fleet is known already, and nothing below it holds.
       const bool known_to_fail = space_.config.demand.growth == 0 && plan.size.size() == 1 &&
@@ -497,10 +558,18 @@ class PlanSearch {
         search.tell(false);
         continue;
       }
-      evaluator_.evaluate(std::span(&probe, 1));
+      evaluate({probe}, Asked::kAll);
       search.tell(evaluator_.at(probe).holds());
     }
     return plan.size[pool] - search.answer().value_or(plan.size[pool]);
+  }
+
+  void run_days() {
+    std::vector<DayFleet> fleets;
+    for (const FoundPlan& plan : result_.plans) fleets.push_back({plan.family, plan.size});
+    std::vector<std::vector<DayOutcome>> found =
+        run_day(space_, fleets, evaluator_.experiment());
+    for (std::size_t i = 0; i < found.size(); ++i) result_.plans[i].day = std::move(found[i]);
   }
 
   const PlanSpace& space_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/results/report.h"
+#include "tools/study/plan/plan_day.h"
 #include "tools/study/plan/plan_evaluate.h"
 #include "tools/study/what_if.h"
 
@@ -64,6 +65,10 @@ struct FoundPlan {
   bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - kCapacityBand,
   bool holds_with_more_blocks = false;   ///< or 1 + kCapacityBand times the KV blocks.
   std::vector<MonthOfGrowth> months = {};  ///< In which it must grow, and the first.
+  /// What would be bought if nothing had to be survived, spares included, with its windows; where
+  /// the plan has any.
+  std::optional<FleetEvaluation> unprepared = {};
+  std::vector<DayOutcome> day = {};  ///< With fixed servers, then with each autoscaler.
 };
 
 /// The outcome of a family.
@@ -72,7 +77,8 @@ struct FamilyOutcome {
   bool tried_singly = false;  ///< A middle size came nearest, and those around it were run too.
   std::size_t sizes_tried = 0;
   std::size_t sizes = 0;                     ///< In the space.
-  std::optional<FleetSize> size;             ///< The least that holds.
+  std::optional<FleetSize> size;             ///< The least that holds,
+  std::optional<FleetSize> unprepared = {};  ///< and the least if nothing had to be survived.
   std::optional<FleetEvaluation> near_miss;  ///< The best fleet seen, when none holds.
 };
 

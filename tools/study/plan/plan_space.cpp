@@ -15,19 +15,12 @@
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/study/experiment/candidate.h"
+#include "tools/study/plan/plan_day.h"
+#include "tools/study/plan/plan_survive.h"
 
 namespace routesim::tools {
 
 namespace {
-
-/// `text` with every `{name}` replaced.
-std::string filled(std::string text, const std::string& name, const std::string& value) {
-  const std::string mark = "{" + name + "}";
-  for (std::size_t at = text.find(mark); at != std::string::npos;
-       at = text.find(mark, at + value.size()))
-    text.replace(at, mark.size(), value);
-  return text;
-}
 
 /// `cluster.pools[POOL].KEY=VALUE`, where the key may have dots.
 Assignment pool_assignment(const std::string& pool, const std::string& key,
@@ -92,10 +85,13 @@ class SpaceReader {
     space_.scenario_path = resolve_path(config_.scenario, provenance_.nearest("scenario"));
     space_.demand_where = provenance_.nearest("demand.set");
     note_places();
+    if (config_.day) space_.day.node = root->find("day")->value;
     read_parts();
     check_demand();
     check_ranges();
     check_names();
+    check_survives();
+    check_day();
     look_at_scenario();
     check_accelerators();
     check_prices();
@@ -105,6 +101,7 @@ class SpaceReader {
       check_scenario();
       return;
     }
+    find_peak();
     warn_of_sets();
     try_families();
   }
@@ -126,6 +123,12 @@ class SpaceReader {
       space_.demand_places.push_back(provenance_.nearest(element_path("demand.set", i)));
     for (std::size_t i = 0; i < config_.pools.size(); ++i)
       space_.pool_where.push_back(provenance_.nearest(element_path("pools", i) + ".pool"));
+    for (std::size_t i = 0; i < config_.autoscalers.size(); ++i) {
+      auto& places = space_.day.autoscaler_places.emplace_back();
+      for (std::size_t s = 0; s < config_.autoscalers[i].set.size(); ++s)
+        places.push_back(provenance_.nearest(
+            element_path(element_path("autoscalers", i) + ".set", s)));
+    }
   }
 
   void read_parts() {
@@ -136,6 +139,8 @@ class SpaceReader {
     Diagnostics found;
     space_.goals = read_goals(config_, provenance_, found);
     space_.goodput = read_goodput(config_, provenance_, found);
+    for (const PlanSurvival& survival : config_.survives)
+      space_.window_goals.push_back(window_goals(space_.goals, survival));
     add_unbroken(found);
   }
 
@@ -201,6 +206,105 @@ class SpaceReader {
     if (!demand.from.empty() && !parse_month(demand.from))
       error("demand.from", "is not a month (got " + printable(demand.from) + ")",
             "for example 2026-12");
+  }
+
+  /// What a window cannot be, whatever the fleet; see check_survival() for the rest.
+  void check_survives() {
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < config_.survives.size(); ++i) {
+      const std::string entry = element_path("survives", i);
+      const PlanSurvival& survival = config_.survives[i];
+      if (!names.insert(survival.name).second)
+        error(entry + ".name",
+              "is the name of another entry (got " + printable(survival.name) + ")",
+              "give each a name");
+      if (survival.events.empty())
+        error(entry + ".events", "is empty: nothing happens", "list at least one event");
+    }
+    if (!names.empty() && config_.demand.cold_start)
+      error("survives", "asks about a warm fleet, and demand.cold_start counts a cold one",
+            "leave out cold_start");
+  }
+
+  void check_day() {
+    if (config_.demand.rate && config_.day)
+      error("demand.rate", "stands beside `day`, whose peak is the rate to plan for",
+            "leave one of them out");
+    if (!config_.demand.rate && !config_.day)
+      error("demand.rate", "is missing", "give requests per second, or a `day`");
+    if (!config_.day && !config_.autoscalers.empty())
+      error("autoscalers", "has no effect without a `day` that they scale over",
+            "add day: {profile: [...]}");
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < config_.autoscalers.size(); ++i) {
+      const PlanAutoscaler& a = config_.autoscalers[i];
+      const std::string entry = element_path("autoscalers", i);
+      if (!names.insert(a.name).second || a.name.empty())
+        error(entry + ".name",
+              "is the name of another autoscaler, or empty (got " + printable(a.name) + ")",
+              "give each a name");
+      for (std::size_t s = 0; s < a.set.size(); ++s)
+        if (config_.pools.size() > 1 && a.set[s].find("{servers}") != std::string::npos)
+          error(element_path(entry + ".set", s), "has {servers}, and several pools are sized",
+                "give a number of servers");
+    }
+  }
+
+  /// The peak of the day, from the first family that can run.
+  void find_peak() {
+    if (!config_.day) return;
+    for (const PlanFamily& family : space_.families)
+      if (const auto plan = day_plan(family, 0, false)) {
+        Diagnostics ignored;
+        measure_day(*plan->make_load(plan->scenario.seed, ignored), config_.demand.growth,
+                    space_.day);
+        return;
+      }
+  }
+
+  /// The smallest fleet over the day. Adds what is wrong with the day and, where the family can run
+  /// without it, all else.
+  std::optional<sim::RunPlan> day_plan(const PlanFamily& family, std::size_t mode, bool can_run) {
+    Diagnostics found, resolving;
+    const LoadedScenario loaded =
+        load_checked(day_request(space_, family, least_size(), mode, found), found);
+    append(diagnostics_, about_day(found, provenance_));
+    if (found.has_errors() || loaded.variants.empty()) return std::nullopt;
+    std::optional<sim::RunPlan> plan = prepare(loaded.variants.front(), resolving);
+    const Diagnostics about = about_day(resolving, provenance_);
+    for (Diagnostic d : about.items()) {
+      if (mode > 0 && d.severity == Severity::kError)
+        d.message += " (in the smallest fleet, where {servers} is " +
+                     std::to_string(config_.pools.front().min) + ")";
+      if (can_run || d.path.starts_with("day")) diagnostics_.add(std::move(d));
+    }
+    return plan;
+  }
+
+  FleetSize least_size() const {
+    FleetSize least;
+    for (const PlanPool& pool : config_.pools) least.push_back(pool.min);
+    return least;
+  }
+
+  /// The family's windows and its day, with its smallest fleet.
+  void check_changes(const PlanFamily& family, const sim::RunPlan& plan) {
+    for (std::size_t i = 0; i < config_.survives.size(); ++i) {
+      Diagnostics found;
+      check_survival(plan, config_.survives[i], i, provenance_, found);
+      append(diagnostics_, found);
+    }
+    sim::RunPlan held = plan;
+    constexpr Duration kAny = Duration::seconds(60);
+    const std::string why_not =
+        config_.survives.empty() ? "" : sim::hold_rate(held, {space_.planned_rate(), kAny, {}});
+    if (!why_not.empty())
+      error("survives", "needs a load with a rate to hold: " + why_not,
+            "choose another load, or leave out `survives`");
+    if (!config_.day) return;
+    for (std::size_t mode = 0; mode <= config_.autoscalers.size(); ++mode)
+      if (const auto day = day_plan(family, mode, true))
+        check_autoscaled(space_, *day, mode, provenance_, diagnostics_);
   }
 
   void check_ranges() {
@@ -420,11 +524,9 @@ class SpaceReader {
   }
 
   void try_family(PlanFamily& family) {
-    FleetSize least;
-    for (const PlanPool& pool : config_.pools) least.push_back(pool.min);
     Diagnostics found;
-    const LoadedScenario loaded =
-        load_checked(fleet_request(space_, family, least, space_.planned_rate(), found), found);
+    const LoadedScenario loaded = load_checked(
+        fleet_request(space_, family, least_size(), space_.planned_rate(), found), found);
     append(diagnostics_, found);
     if (found.has_errors() || loaded.variants.empty()) return;
     Diagnostics resolving;
@@ -436,6 +538,7 @@ class SpaceReader {
         error("host_memory.gib", "has 0, and the scenario has kv_tiers",
               "choose a variant of the scenario without kv_tiers, or leave out 0");
       check_host_memory(family, *plan);
+      check_changes(family, *plan);
       family.scenario_hash = scenario_hash(loaded);
       family.seed = plan->scenario.seed;
       for (const sim::ResolvedPool& pool : plan->pools) {
@@ -515,6 +618,14 @@ class SpaceReader {
 };
 
 }  // namespace
+
+std::string filled(std::string text, const std::string& name, const std::string& value) {
+  const std::string mark = "{" + name + "}";
+  for (std::size_t at = text.find(mark); at != std::string::npos;
+       at = text.find(mark, at + value.size()))
+    text.replace(at, mark.size(), value);
+  return text;
+}
 
 std::vector<std::int64_t> PlanFamily::paid(const FleetSize& size) const {
   std::vector<std::pair<ReplicaCost, std::int64_t>> all = fixed;

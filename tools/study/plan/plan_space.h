@@ -59,6 +59,15 @@ struct PlanFamily {
   std::vector<std::int64_t> paid(const FleetSize& size) const;
 };
 
+/// The demand of the plan's day, today.
+struct PlanDay {
+  ConfigNode::Ptr node = nullptr;  ///< As written; null without a day.
+  double peak = 1;                 ///< Requests/s of its busiest stage,
+  double mean = 0;                 ///< and of all of it.
+  double hours = 0;
+  std::vector<std::vector<SourceLocation>> autoscaler_places = {};  ///< Of each assignment.
+};
+
 struct PlanSpace {
   PlanConfig config;
   std::string path;
@@ -70,8 +79,15 @@ struct PlanSpace {
   SourceLocation demand_where;
   std::vector<SourceLocation> demand_places;  ///< Place of each assignment of the demand.
   std::vector<SourceLocation> pool_where;     ///< Place of each sized pool's name.
+  std::vector<std::vector<PlanGoal>> window_goals = {};  ///< By entry of `survives`.
+  PlanDay day = {};
 
-  double planned_rate() const { return config.demand.rate * (1 + config.demand.growth); }
+  double rate_today() const { return config.demand.rate.value_or(day.peak); }
+  double planned_rate() const { return rate_today() * (1 + config.demand.growth); }
+  /// Of a window of `survives`, counted from 1; of the steady rate: 0.
+  const std::vector<PlanGoal>& goals_of(std::size_t survival) const {
+    return survival == 0 ? goals : window_goals[survival - 1];
+  }
   /// The rate so many months after the planned one.
   double rate_in(std::int64_t months) const;
 };
@@ -87,6 +103,9 @@ struct PlanRequest {
 /// fit its hardware is marked impossible; everything else that is wrong is an error, as is a space
 /// in which every family is impossible. Usable only without errors.
 PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics);
+
+/// `text` with every `{name}` replaced.
+std::string filled(std::string text, const std::string& name, const std::string& value);
 
 /// The fleet under a load of `rate` requests/s.
 ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
