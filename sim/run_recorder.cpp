@@ -265,6 +265,11 @@ RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfe
   metrics_.measure_growth();
   if (stopped) metrics_.forget_unfinished();
   result_.summary = metrics_.summary();
+  if (result_.fleet) {
+    result_.summary.fleet = {.mean_servers = 0, .lost = static_cast<double>(result_.fleet->lost)};
+    for (const FleetPoolResult& pool : result_.fleet->pools)
+      *result_.summary.fleet.mean_servers += pool.mean_servers;
+  }
   result_.stages = std::move(metrics_.stages());
   result_.classes = std::move(metrics_.classes());
   add_tiers(transfers, end);

@@ -65,7 +65,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
     FleetPoolResult& result = tallies_.back().result;
     result.pool = pool.name;
     result.most_servers = result.least_ready = pool.replicas;
-    result.points = {{.at_s = 0, .servers = pool.replicas, .ready = pool.replicas}};
+    add_point(p, SimTime::zero());
     for (std::int64_t i = 0; i < pool.places; ++i)
       servers_.push_back({.state = i < pool.replicas ? State::kReady : State::kAbsent,
                           .pool = p,
@@ -487,6 +487,7 @@ void Fleet::set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now)
   note(now, "scales from " + std::to_string(d.replicas) + " to " + std::to_string(replicas),
        pools_[pool].name);
   d.replicas = replicas;
+  add_point(pool, now);
   reconcile(d, now);
 }
 
@@ -590,13 +591,21 @@ void Fleet::set_state(std::uint32_t server, State state, SimTime now) {
   count(state, 1);
   t.result.most_servers = std::max(t.result.most_servers, t.servers);
   t.result.least_ready = std::min(t.result.least_ready, t.ready);
-  std::vector<FleetPoint>& points = t.result.points;
+  add_point(s.pool, now);
+  s.state = state;
+  s.since = now;
+}
+
+void Fleet::add_point(std::uint32_t pool, SimTime now) {
+  const Tally& t = tallies_[pool];
+  std::vector<FleetPoint>& points = tallies_[pool].result.points;
   const double at = seconds_of(now);
   if (!points.empty() && points.back().at_s == at) points.pop_back();
   if (points.size() < kMostMarks)
-    points.push_back({.at_s = at, .servers = t.servers, .ready = t.ready});
-  s.state = state;
-  s.since = now;
+    points.push_back({.at_s = at,
+                      .servers = t.servers,
+                      .ready = t.ready,
+                      .wanted = deployments_[pool].replicas});
 }
 
 void Fleet::begin_report(SimTime now) {

@@ -204,6 +204,7 @@ class Fleet {
   Duration leave_delay() const { return discovery_.leave.value_or(Duration::zero()); }
   void set_state(std::uint32_t server, State state, SimTime now);
   static void count_time(Tally& tally, SimTime now);
+  void add_point(std::uint32_t pool, SimTime now);
   void note(SimTime at, std::string what, std::string subject);
   void mark(SimTime at, std::string what, std::uint32_t server);
   Deployment& owner_of(const Server& s);

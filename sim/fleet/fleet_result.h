@@ -18,6 +18,7 @@ struct FleetMark {
 struct FleetPoint {
   double at_s = 0;
   std::int64_t servers = 0, ready = 0;
+  std::int64_t wanted = 0;  ///< By the Deployment that began with this pool, wherever it is now.
 };
 
 /// What became of one pool, from the first reported stage on.

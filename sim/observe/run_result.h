@@ -16,6 +16,7 @@
 #include "models/latency_model.h"
 #include "sim/fleet/fleet_result.h"
 #include "sim/network/links.h"
+#include "sim/observe/timeline.h"
 #include "sim/statistics/samples.h"
 #include "sim/tiers/tier_counters.h"
 #include "workloads/load_generator.h"
@@ -52,6 +53,14 @@ struct TierResult {
   }
 };
 
+/// What the timeline and the fleet of a run come to.
+struct FleetNumbers {
+  std::optional<double> mean_servers{};  ///< Of all pools: what is paid for.
+  std::optional<double> lost{};          ///< FleetResult::lost.
+  /// In which goals are missed; absent without goals. The simulator leaves it to an observer.
+  std::optional<double> missed_minutes{};
+};
+
 /// One load stage, or the whole run, with inference-perf's definitions. Latency metrics are of
 /// successful requests, in seconds, as the client sees them.
 struct StageResult {
@@ -81,6 +90,7 @@ struct StageResult {
   std::optional<std::int64_t> good_requests{};
   /// In the summary, where some pool has tiers: all of the run, unreported stages included.
   std::optional<TierResult> tiers{};
+  FleetNumbers fleet{};  ///< In the summary.
   /// Time-weighted over endpoints, first send to last end, 0..1; NaN of a run that was stopped
   /// before the stage ended.
   double kv_cache_usage_mean = 0;
@@ -249,6 +259,7 @@ struct RunResult {
   RoutingResult routing;
   std::vector<ReplicaResult> replicas;
   std::optional<FleetResult> fleet;     ///< Where it changes.
+  std::optional<Timeline> timeline;     ///< Where it or the load does; an observer's, too.
   std::vector<StepTimes> step_times;    ///< By pool.
   std::vector<RequestRecord> requests;  ///< Empty unless asked for.
   SimTime end;                          ///< Simulated length of the run.

@@ -13,9 +13,11 @@ using Json = nlohmann::json;
 
 class Gates : public testing::Cli {
  protected:
-  /// One variant with goals and tiers: it has every metric.
-  std::string scenario(const std::string& more = "") const {
-    return write("one.yaml", R"(name: one
+  /// One variant with goals and tiers, or a crash: it has every metric of its kind.
+  std::string scenario(const std::string& more = "", bool of_tiers = true) const {
+    const std::string tiers = of_tiers ? ", kv_tiers: {cpu_chunks: 400}}}\n"
+                                       : "}}\nevents: [{kind: crash, at: 1s}]\n";
+    return write(of_tiers ? "one.yaml" : "crash.yaml", R"(name: one
 workload:
   inference_perf:
     api: {type: completion, streaming: true}
@@ -27,9 +29,8 @@ workload:
 cluster:
   pools:
   - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2,
-     engine: {preset: 2026-H2, num_gpu_blocks: 300, kv_tiers: {cpu_chunks: 400}}}
-goodput: [ttft:10s]
-)" + more);
+     engine: {preset: 2026-H2, num_gpu_blocks: 300)" +
+                                                           tiers + "goodput: [ttft:10s]\n" + more);
   }
 };
 
@@ -51,6 +52,10 @@ std::vector<std::string> promised_names() {
   return names;
 }
 
+bool needs_a_fleet(const std::string& name) {
+  return name.starts_with("fleet_") || name == "minutes_missed";
+}
+
 /// A name with the statistic that it needs.
 std::string complete(const std::string& name) {
   const MetricRow* const row = find_metric(name);
@@ -67,50 +72,59 @@ TEST_F(Gates, TakeEveryPromisedNameOfOneVariant) {
       EXPECT_NE(std::ranges::find(names, row.key), names.end())
           << row.key << " is a metric that docs/metrics.md does not name";
     }
-  const std::string one = (folder_ / "one.json").string();
-  const std::string three = (folder_ / "three.json").string();
-  ASSERT_EQ(run({"run", scenario(), "-q", "-o", "json=" + one}).code, 0);
-  ASSERT_EQ(run({"run", scenario(), "-q", "--replications", "3", "-o", "json=" + three}).code, 0);
-  for (const std::string& file : {one, three}) {
-    for (const std::string& name : names) {
-      // Every value is above -1, for certain or as far as three seeds can tell.
-      const Result above = run({"compare", file, file, "--fail-if", complete(name) + ">-1"});
-      EXPECT_TRUE(above.code == 1 || (file == three && above.code == 4))
-          << file << " " << name << " " << above.code << "\n"
-          << above.err << above.out;
-      const Result same = run({"compare", file, file, "--fail-if", complete(name) + ">+0%"});
-      EXPECT_EQ(same.code, 0) << file << " " << name << "\n" << same.err << same.out;
-      EXPECT_EQ(same.out.find("no such number"), std::string::npos) << name << same.out;
+  for (const bool of_tiers : {true, false}) {
+    const std::string one = (folder_ / "one.json").string();
+    const std::string three = (folder_ / "three.json").string();
+    const std::string asked = scenario("", of_tiers);
+    ASSERT_EQ(run({"run", asked, "-q", "-o", "json=" + one}).code, 0);
+    ASSERT_EQ(run({"run", asked, "-q", "--replications", "3", "-o", "json=" + three}).code, 0);
+    for (const std::string& file : {one, three}) {
+      for (const std::string& name : names) {
+        // Without tiers all but these were asked before.
+        if (needs_a_fleet(name) == of_tiers) continue;
+        // Every value is above -1, for certain or as far as three seeds can tell.
+        const Result above = run({"compare", file, file, "--fail-if", complete(name) + ">-1"});
+        EXPECT_TRUE(above.code == 1 || (file == three && above.code == 4))
+            << file << " " << name << " " << above.code << "\n"
+            << above.err << above.out;
+        const Result same = run({"compare", file, file, "--fail-if", complete(name) + ">+0%"});
+        EXPECT_EQ(same.code, 0) << file << " " << name << "\n" << same.err << same.out;
+        EXPECT_EQ(same.out.find("no such number"), std::string::npos) << name << same.out;
+      }
     }
   }
 }
 
 TEST_F(Gates, ValuesAreThoseOfTheRun) {
   // An expectation is judged by the run itself, a gate by its file: both must find one number.
-  std::string expect = "expect:\n";
-  const std::vector<std::string> names = promised_names();
-  for (const std::string& name : names) expect += "- " + complete(name) + " > -1\n";
-  const std::string file = (folder_ / "one.json").string();
-  const Result made = run({"run", scenario(expect), "-q", "-o", "json=" + file});
-  ASSERT_EQ(made.code, 0) << made.err;
-  const Json expectations = Json::parse(slurp(file))["expectations"];
-  ASSERT_EQ(expectations.size(), names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    EXPECT_EQ(expectations[i]["decision"], "holds") << names[i];
-    const std::string found = expectations[i]["found"];
-    const Result gate =
-        run({"compare", file, file, "-o", "json", "--fail-if", complete(names[i]) + ">1e12"});
-    ASSERT_EQ(gate.code, 0) << gate.err;
-    EXPECT_EQ(std::string(Json::parse(gate.out)["gates"][0]["found"]).substr(0, found.size()),
-              found)
-        << names[i];
+  for (const bool of_tiers : {true, false}) {
+    std::string expect = "expect:\n";
+    std::vector<std::string> names = promised_names();
+    std::erase_if(names, [&](const std::string& name) { return needs_a_fleet(name) == of_tiers; });
+    for (const std::string& name : names) expect += "- " + complete(name) + " > -1\n";
+    const std::string file = (folder_ / "one.json").string();
+    const Result made = run({"run", scenario(expect, of_tiers), "-q", "-o", "json=" + file});
+    ASSERT_EQ(made.code, 0) << made.err;
+    const Json expectations = Json::parse(slurp(file))["expectations"];
+    ASSERT_EQ(expectations.size(), names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(expectations[i]["decision"], "holds") << names[i];
+      const std::string found = expectations[i]["found"];
+      const Result gate =
+          run({"compare", file, file, "-o", "json", "--fail-if", complete(names[i]) + ">1e12"});
+      ASSERT_EQ(gate.code, 0) << gate.err;
+      EXPECT_EQ(std::string(Json::parse(gate.out)["gates"][0]["found"]).substr(0, found.size()),
+                found)
+          << names[i];
+    }
   }
 }
 
 TEST_F(Gates, UntilTakesEveryPromisedName) {
   for (const std::string& name : promised_names()) {
+    const std::string asked = scenario("", !needs_a_fleet(name));
     const Result made =
-        run({"run", scenario(), "-q", "--until", complete(name) + "+-99%", "--replications", "2"});
+        run({"run", asked, "-q", "--until", complete(name) + "+-99%", "--replications", "2"});
     EXPECT_TRUE(made.code == 0 || made.code == 4) << name << made.code << made.err;
   }
 }

@@ -10,6 +10,7 @@
 #include "sim/plan/fleet_plan.h"
 #include "tests/sim/plan_fixture.h"
 #include "tests/sim/swarm.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::sim {
 namespace {
@@ -378,6 +379,38 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   EXPECT_GT(again, 200);
   EXPECT_GT(fell_back, 20);
   EXPECT_GT(starts, 1'000);
+}
+
+// Every request of a reported stage is once good, late or failed.
+TEST(FleetRun, TheTimelineHasEveryRequestOnce) {
+  std::int64_t good = 0, late = 0, failed = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const std::optional<RunPlan> plan = eventful_plan(seed);
+    if (!plan) continue;
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + testing::describe_plan(*plan));
+    tools::ExperimentProgress progress;
+    Diagnostics found;
+    tools::Experiment experiment(1, progress, found);
+    std::optional<RunResult> r;
+    try {
+      r = experiment.run({.plan = *plan, .seed = seed, .goals = {.request_latency = 0.2}}, found);
+    } catch (const StuckError&) {
+      continue;
+    }
+    ASSERT_TRUE(r && r->timeline && r->timeline->goals);
+    const Timeline& t = *r->timeline;
+    std::int64_t all = 0;
+    for (std::size_t i = 0; i < t.sent.size(); ++i) {
+      EXPECT_EQ(t.sent[i], t.answered[i] + t.failed[i]);
+      EXPECT_LE(t.goals->good[i], t.answered[i]);
+      all += t.goals->good[i];
+      late += t.answered[i] - t.goals->good[i];
+      failed += t.failed[i];
+    }
+    EXPECT_EQ(all, *r->summary.good_requests);
+    good += all;
+  }
+  for (const std::int64_t n : {good, late, failed}) EXPECT_GT(n, 300);
 }
 
 // Found by longer runs, each once a fault.

@@ -6,6 +6,9 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "sim/plan/fleet_plan.h"
+#include "sim/plan/resolve.h"
+#include "tools/results/metric_name.h"
 
 namespace routesim::tools {
 
@@ -83,10 +86,39 @@ GoodputGoals goals_of(const sim::Scenario& scenario) {
           .request_latency = c.request_latency};
 }
 
-void GoodputObserver::on_done(const sim::RequestRecord& record) {
+bool GoodputObserver::keeps_time(const sim::Scenario& scenario) {
+  return sim::fleet_changes(scenario) || scenario.workload.demand;
+}
+
+void GoodputObserver::on_start(const sim::RunView& view) {
+  if (!keeps_time(view.plan.scenario)) return;
+  over_time_.emplace();
+  in_run_ = &view.stages;
+}
+
+void GoodputObserver::on_sent(const workloads::Request& request, SimTime now) {
+  if (over_time_ && (*in_run_)[request.stage.value()].reported) over_time_->on_sent(now);
+}
+
+std::optional<double> expected_share(const sim::Scenario& scenario) {
+  std::optional<double> share;
+  for (const sim::ExpectConfig& e : scenario.expect) {
+    const std::size_t at = e.that.find('>');
+    if (at == std::string::npos || !e.stage.empty() ||
+        (!e.variant.empty() && e.variant != scenario.variant))
+      continue;
+    const std::size_t bound = at + (e.that[at + 1] == '=' ? 2 : 1);
+    const Parsed<MetricName> metric = parse_metric_name(trimmed(e.that.substr(0, at)));
+    const Parsed<double> value = parse_real(trimmed(e.that.substr(bound)), {});
+    if (!metric.value || metric.value->metric != goodput_metric().metric || !value.value) continue;
+    const double bound_share = *value.value / (metric.value->unit == "%" ? 100 : 1);
+    share = std::clamp(bound_share, share.value_or(0), 1.0);
+  }
+  return share;
+}
+
+bool GoodputObserver::count(const sim::RequestRecord& record) {
   const auto stage = static_cast<std::size_t>(record.stage);
-  if (stage >= stages_.size()) stages_.resize(stage + 1);
-  if (record.outcome != workloads::Outcome::kSuccess) return;
   const std::int64_t tokens = std::max<std::int64_t>(
       1, std::llround(static_cast<double>(record.output_tokens) * output_token_scale_));
   const double answered = (record.end - record.sent).to_seconds();
@@ -114,9 +146,19 @@ void GoodputObserver::on_done(const sim::RequestRecord& record) {
     ++tool.good;
     tool.good_tokens += record.prompt_tokens + tokens;
   }
-  if (!good) return;
+  if (!good) return false;
   ++stages_[stage].good;
   stages_[stage].good_tokens += tokens;
+  return true;
+}
+
+void GoodputObserver::on_done(const sim::RequestRecord& record) {
+  const auto stage = static_cast<std::size_t>(record.stage);
+  if (stage >= stages_.size()) stages_.resize(stage + 1);
+  const bool answered = record.outcome == workloads::Outcome::kSuccess;
+  const bool good = answered && count(record);
+  if (over_time_ && (*in_run_)[stage].reported)
+    over_time_->on_done(record.sent, record.end, answered, good);
 }
 
 void GoodputObserver::complete(sim::RunResult& run) const {

@@ -64,7 +64,12 @@ struct GoodputResult {
 /// that cannot be read is left out.
 GoodputGoals goals_of(const sim::Scenario& scenario);
 
-/// Counts while a run goes on.
+/// The share of requests within the goals that a scenario expects of the whole run, as in
+/// `goodput > 0.99`; the highest of several. Nothing where it expects none, or only beside another
+/// variant.
+std::optional<double> expected_share(const sim::Scenario& scenario);
+
+/// Counts while a run goes on; over time, too, where the fleet or the load changes.
 class GoodputObserver final : public sim::Observer {
  public:
   /// `output_token_scale`: tokens the client counts per token generated. A client that sees no
@@ -72,17 +77,29 @@ class GoodputObserver final : public sim::Observer {
   GoodputObserver(const GoodputGoals& goals, double output_token_scale, bool sees_tokens = true)
       : goals_(goals), output_token_scale_(output_token_scale), sees_tokens_(sees_tokens) {}
 
+  /// Whether a run of the scenario has a timeline, goals or not.
+  static bool keeps_time(const sim::Scenario& scenario);
+
+  void on_start(const sim::RunView& view) override;
+  void on_sent(const workloads::Request& request, SimTime now) override;
   void on_done(const sim::RequestRecord& record) override;
   /// Fills in `good_requests` of the stages and of the whole run.
   void complete(sim::RunResult& run) const;
+  /// Nothing where no timeline is kept.
+  const std::optional<sim::TimelineCounter>& over_time() const { return over_time_; }
   /// The counts, with the summary over the reported stages of `run`.
   GoodputResult result(const sim::RunResult& run) const;
 
  private:
+  /// Whether an answered request is good.
+  bool count(const sim::RequestRecord& record);
+
   GoodputGoals goals_;
   double output_token_scale_;
   bool sees_tokens_;
   std::vector<GoodputCount> stages_;
+  const std::vector<workloads::StageInfo>* in_run_ = nullptr;
+  std::optional<sim::TimelineCounter> over_time_;
 };
 
 }  // namespace routesim::tools

@@ -188,7 +188,8 @@ std::optional<double> metric_value(const sim::StageResult& stage, const MetricNa
 MetricName goodput_metric() { return *parse_metric_name("goodput").value; }
 
 bool needs_goals(const MetricName& name) {
-  return name.metric == "goodput" || name.metric == "good_request_throughput";
+  return name.metric == "goodput" || name.metric == "good_request_throughput" ||
+         name.metric == "minutes_missed";
 }
 
 const std::vector<MetricName>& standard_metrics() {

@@ -61,8 +61,27 @@ double tier_pulled_gigabytes(const sim::TierResult& t) { return t.did.pulled_byt
 double tier_load_wait(const sim::TierResult& t) { return t.did.load_waits.mean_s(); }
 double tier_pull_wait(const sim::TierResult& t) { return t.did.pull_waits.mean_s(); }
 
+/// A number of the fleet in time, which only a whole run has.
+template <auto kMember>
+Value of_fleet(const StageResult& s) {
+  return s.fleet.*kMember;
+}
+Value recorded_servers(const VariantRecord& r) {
+  if (!r.fleet) return std::nullopt;
+  double servers = 0;
+  for (const sim::FleetPoolResult& pool : r.fleet->pools) servers += pool.mean_servers;
+  return servers;
+}
+Value recorded_lost(const VariantRecord& r) {
+  return r.fleet ? Value(static_cast<double>(r.fleet->lost)) : std::nullopt;
+}
+Value recorded_missed(const VariantRecord& r) {
+  return r.timeline && r.timeline->goals ? Value(r.timeline->goals->missed_minutes())
+                                         : std::nullopt;
+}
+
 // clang-format off
-const std::array<MetricRow, 29> kMetrics = {{
+const std::array<MetricRow, 32> kMetrics = {{
     {.name = "ttft", .key = "ttft", .report_name = "time_to_first_token",
      .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "TTFT",
      .words = "first token",
@@ -227,6 +246,18 @@ const std::array<MetricRow, 29> kMetrics = {{
      .words = "wait for a pull, mean",
      .value = of_tiers<tier_pull_wait>,
      .recorded_of_run = recorded_of_tiers<tier_pull_wait>},
+    {.name = "fleet_mean_servers", .key = "fleet_mean_servers",
+     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "servers, mean",
+     .value = of_fleet<&sim::FleetNumbers::mean_servers>,
+     .recorded_of_run = recorded_servers},
+    {.name = "fleet_lost", .key = "fleet_lost",
+     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "requests cut off",
+     .value = of_fleet<&sim::FleetNumbers::lost>,
+     .recorded_of_run = recorded_lost},
+    {.name = "minutes_missed", .key = "minutes_missed",
+     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "minutes missed",
+     .value = of_fleet<&sim::FleetNumbers::missed_minutes>,
+     .recorded_of_run = recorded_missed},
     {.name = "overloaded", .key = "overloaded", .better = Better::kSmaller, .title = "overloaded",
      .value = [](const StageResult& s) -> Value { return s.overloaded() ? 1 : 0; },
      .recorded = [](const StageRecord& r) -> Value {

@@ -180,6 +180,7 @@ static void describe(Describer& d, FleetPoint& p) {
   field(d, {"at_s", "From the start of the run, s."}, p.at_s);
   field(d, {"servers", "Servers that exist from then on."}, p.servers);
   field(d, {"ready", "Servers that serve from then on."}, p.ready);
+  field(d, {"wanted", "Servers that its Deployment is to have from then on."}, p.wanted);
 }
 
 static void describe(Describer& d, FleetPoolResult& r) {
@@ -211,6 +212,31 @@ void describe(Describer& d, FleetResult& r) {
         r.fell_back);
   field(d, {"events", "What happened, in time order."}, r.marks);
   field(d, {"events_left_out", "Events beyond those listed."}, r.unmarked);
+}
+
+static void describe(Describer& d, MissedSpan& s) {
+  field(d, {"from_s", "From the start of the run, s."}, s.from_s);
+  field(d, {"to_s", "Its end, s."}, s.to_s);
+  field(d, {"sent", "Requests sent in it."}, s.sent);
+  field(d, {"good", "Those of them that meet every goal."}, s.good);
+  field(d, {"why", "What happened at that time, and how many servers serve."}, s.why);
+}
+
+static void describe(Describer& d, Timeline::Goals& g) {
+  field(d, {"good", "Requests of each bin that meet every goal."}, g.good);
+  field(d, {"share", "Share of requests that should."}, g.share);
+  field(d, {"expected", "Whether the scenario expects that share; else it is the usual one."},
+        g.expected);
+  field(d, {"missed", "Adjacent bins below that share, where chance does not explain it."},
+        g.missed);
+}
+
+static void describe(Describer& d, Timeline& t) {
+  field(d, {"bin_s", "Width of a bin, s. The first one begins with the run."}, t.bin_s);
+  field(d, {"sent", "Requests of reported stages sent in each bin."}, t.sent);
+  field(d, {"answered", "Of these, those that are answered."}, t.answered);
+  field(d, {"failed", "Of these, those that fail."}, t.failed);
+  field(d, {"goals", "Absent without goodput goals."}, t.goals);
 }
 
 }  // namespace sim
@@ -538,6 +564,10 @@ void describe(Describer& d, VariantRecord& r) {
   field(d, {"kv_tiers", "KV tiers beside GPU memory, whole run, unreported stages included."},
         r.kv_tiers);
   field(d, {"fleet", "What happened to the servers. Absent where nothing did."}, r.fleet);
+  field(d,
+        {"timeline",
+         "Requests by when they were sent. Absent where neither the fleet nor the load changes."},
+        r.timeline);
   field(d, {"replicas", "Every server, or data-parallel rank of one, in the whole run."},
         r.replicas);
   field(d, {"trust", "What the result rests on."}, r.trust);

@@ -279,6 +279,7 @@ VariantRecord variant_record(const VariantReport& variant) {
   out.routing = result.routing;
   out.kv_tiers = result.summary.tiers;
   out.fleet = result.fleet;
+  out.timeline = result.timeline;
   out.replicas = result.replicas;
   out.trust = trust_record(result);
   if (!variant.capacity_band.empty())

@@ -210,6 +210,7 @@ struct VariantRecord {
   sim::RoutingResult routing;
   std::optional<sim::TierResult> kv_tiers;
   std::optional<sim::FleetResult> fleet;
+  std::optional<sim::Timeline> timeline;
   std::vector<sim::ReplicaResult> replicas;
   TrustRecord trust;
   std::optional<CapacityBandRecord> capacity_band;

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "sim/observe/time_series.h"
+#include "sim/plan/fleet_plan.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/results/output_file.h"
 #include "tools/study/capacity/capacity.h"
@@ -75,6 +76,8 @@ std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
       add({"tier_hit_rate", "tier_loaded_gigabytes", "tier_pulled_gigabytes", "tier_load_wait_s",
            "tier_pull_wait_s"});
     if (!v.goals.empty()) add({"goodput", "good_requests_per_s"});
+    if (sim::fleet_changes(v.plan.scenario)) add({"fleet_mean_servers", "fleet_lost"});
+    if (GoodputObserver::keeps_time(v.plan.scenario) && !v.goals.empty()) add({"minutes_missed"});
     for (const Expectation& e : v.expectations) more.push_back(e.condition.metric);
   }
   if (until) more.push_back(until->metric);

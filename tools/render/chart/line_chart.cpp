@@ -56,6 +56,11 @@ class LineDrawing {
     if (chart_.thin) out_ += "<g class=\"thin\">";
     out_ += draw_axes(x, y);
     if (chart_.goal) out_ += "<g class=\"goal\">" + draw_goal(*chart_.goal, y) + "</g>";
+    if (!chart_.events.empty()) {
+      out_ += "<g class=\"series\" data-name=\"events\">";
+      for (const ChartBand& event : chart_.events) band(event, x, y);
+      out_ += "</g>";
+    }
     for (const ChartSeries& s : chart_.series) series(s, x, y);
     return out_ + (chart_.thin ? "</g></svg>" : "</svg>");
   }
@@ -154,7 +159,7 @@ std::string legend(const LineChart& chart) {
   for (const ChartSeries& s : chart.series) band = band || s.band;
   for (const ChartSeries& s : chart.series)
     for (const ChartPoint& p : s.points) past = past || (p.overloaded && !s.measured);
-  if (chart.series.size() < 2 && !past && !chart.goal && !band) return {};
+  if (chart.series.size() < 2 && !past && !chart.goal && !band && chart.events.empty()) return {};
   std::string out = "<ul class=\"legend\">";
   for (const ChartSeries& s : chart.series)
     out += "<li data-name=\"" + html(shown_name(s)) + "\">" +
@@ -165,6 +170,10 @@ std::string legend(const LineChart& chart) {
         "<path class=\"line past\" d=\"M1 7H27\"/><path class=\"mark past\" "
         "transform=\"translate(14 7)\" d=\"" +
         std::string(shape(0)) + "\"/></svg>faded: overloaded, more is asked than answered</li>";
+  if (!chart.events.empty())
+    out +=
+        "<li data-name=\"events\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">"
+        "<path class=\"line most\" d=\"M14 0V14\"/></svg>events</li>";
   if (band)
     out +=
         "<li class=\"note\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">"

@@ -1,8 +1,11 @@
 #include "tools/render/chart/numbers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
 #include "tools/render/chart/markup.h"
 #include "tools/results/text_table.h"
@@ -82,6 +85,17 @@ std::string human(double value, Unit unit, bool with_unit) {
       break;
   }
   return plain_text(value);
+}
+
+std::string clock_text(double seconds, bool by_clock) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  const std::int64_t h = whole / 3'600, min = whole / 60, s = whole % 60;
+  if (by_clock)
+    return fmt::format("{:02}:{:02}", h, min % 60) + (s > 0 ? fmt::format(":{:02}", s) : "");
+  if (seconds < 120) return fmt::format("{:.4g} s", seconds);
+  if (whole < 7'200)
+    return fmt::format("{} min", min) + (s > 0 ? fmt::format(" {:02} s", s) : "");
+  return fmt::format("{} h", h) + (min % 60 > 0 ? fmt::format(" {:02} min", min % 60) : "");
 }
 
 std::string times(double a, double b) {

@@ -22,6 +22,10 @@ enum class Unit {
 /// (never the ms of a time nor the %). A number and its unit are joined by a no-break space.
 std::string human(double value, Unit unit, bool with_unit = true);
 
+/// A time since the start: `90 s`, `12 min 30 s`, `3 h 05 min`, parts that are 0 left out.
+/// `by_clock`: the time of a day that begins at the start, `13:05` or `13:05:30`.
+std::string clock_text(double seconds, bool by_clock = false);
+
 /// How many times larger `a` is than `b` in words: `2.1 times`, `260 times`.
 std::string times(double a, double b);
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
+#include "tools/study/experiment/over_time.h"
 #include "tools/study/experiment/threads.h"
 
 namespace routesim::tools {
@@ -66,7 +67,8 @@ std::optional<sim::RunResult> Experiment::run(const RunRequest& request, Diagnos
   GoodputObserver goodput(request.goals, workload.output_token_scale,
                           sim::client_sees_tokens(workload));
   std::vector<sim::Observer*> observers = request.observers;
-  if (!request.goals.empty()) observers.push_back(&goodput);
+  if (!request.goals.empty() || GoodputObserver::keeps_time(request.plan.scenario))
+    observers.push_back(&goodput);
   std::optional<sim::RunResult> result = simulate(request.plan,
                                                   {.seed = request.seed,
                                                    .check = request.check,
@@ -76,6 +78,8 @@ std::optional<sim::RunResult> Experiment::run(const RunRequest& request, Diagnos
   if (!result) return std::nullopt;
   ++progress_.runs;
   if (stopped() && !request.partial) return std::nullopt;
+  if (goodput.over_time())
+    complete_timeline(*goodput.over_time(), request.plan.scenario, !request.goals.empty(), *result);
   if (request.goals.empty()) return result;
   goodput.complete(*result);
   if (request.good != nullptr) *request.good = goodput.result(*result);

@@ -14,7 +14,12 @@ Table fleet_table(const PageRun& run, bool on_page);
 /// up to `most` rows; `most` 0 = all.
 Table event_table(const PageRun& run, std::size_t most);
 
-/// Servers that serve over time, a line per variant. No series where the fleet did not change.
-LineChart fleet_chart(const PageRun& run);
+/// The stretches in which goals are missed, in time order: of each variant the `most` with most
+/// misses, 0 = all. No rows where nothing changes, or goals are met.
+Table missed_table(const PageRun& run, std::size_t most);
+
+/// Load, servers that serve and requests within the goals over one axis of time with the events, a
+/// line per variant. Empty where neither the fleet nor the load changes.
+Charts time_charts(const PageRun& run);
 
 }  // namespace routesim::tools

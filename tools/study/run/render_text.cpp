@@ -131,9 +131,10 @@ void add_tables(const Report& report, const PageRun& run, std::vector<Block>& bl
   const bool published = std::ranges::any_of(
       report.variants, [](const VariantReport& v) { return !v.measured.rows.empty(); });
   std::vector<Table> tables = plain_stages(run, published);
-  constexpr std::size_t kMostEvents = 20;
+  constexpr std::size_t kMostEvents = 20, kMostMissed = 10;
   for (Table& table : std::array{published_table(run), summary_table(run, false), class_table(run),
-                                 fleet_table(run, false), event_table(run, kMostEvents)})
+                                 fleet_table(run, false), missed_table(run, kMostMissed),
+                                 event_table(run, kMostEvents)})
     tables.push_back(std::move(table));
   for (Table& table : tables) {
     if (table.rows.empty()) continue;

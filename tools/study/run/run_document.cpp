@@ -99,9 +99,13 @@ void add_stages(const PageRun& run, bool without_first, std::vector<Block>& bloc
 
 /// Everything behind a run: servers, settings, notes.
 void add_details(const PageRun& run, std::vector<Block>& blocks) {
+  if (Charts over_time = time_charts(run); !over_time.charts.empty()) {
+    blocks.push_back({Heading{"What happened over time"}});
+    blocks.push_back({std::move(over_time)});
+    if (Table missed = missed_table(run, 0); !missed.rows.empty())
+      blocks.push_back({Fold{"When goals are missed", {{std::move(missed)}}, true}});
+  }
   if (Table fleet = fleet_table(run, true); !fleet.rows.empty()) {
-    blocks.push_back({Heading{"What happened to the fleet"}});
-    blocks.push_back({Charts{.charts = {fleet_chart(run)}}});
     blocks.push_back({std::move(fleet)});
     blocks.push_back({Fold{.title = "Event by event", .blocks = {{event_table(run, 0)}}}});
   }

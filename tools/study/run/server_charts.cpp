@@ -191,11 +191,6 @@ Binned binned(const VariantView& variant, std::string_view key, double width) {
   return out;
 }
 
-std::string time_text(double seconds, double span) {
-  if (span < 600 || seconds == 0) return human(seconds, Unit::kSeconds);
-  return human(seconds / 60, Unit::kNone) + "\u00a0min";
-}
-
 /// The mean over the servers, one line per variant.
 LineChart mean_chart(const PageRun& run, const Column& c, const std::vector<Binned>& all,
                      double width) {
@@ -242,9 +237,9 @@ HeatMap server_map(const VariantView& variant, const Column& c, const Binned& va
   map.least = 0;
   map.most = most;
   for (std::size_t b = 0; b < bins; ++b)
-    map.columns.push_back(time_text(static_cast<double>(b) * width, span));
+    map.columns.push_back(clock_text(static_cast<double>(b) * width));
   for (const double tick : time_ticks(0, span, 6))
-    map.ticks.emplace_back(tick / width, time_text(tick, span));
+    map.ticks.emplace_back(tick / width, clock_text(tick));
   for (std::size_t s = 0; s < values.servers.size(); ++s) {
     map.rows.push_back(variant.series[s].name);
     std::vector<std::optional<double>> row(bins);

@@ -635,6 +635,9 @@ Verdict judge(const PageRun& run) {
     compare(run, groups.front(), false, verdict);
   else if (!groups.empty())
     compare_loads(run, groups, verdict);
+  for (VerdictLine& line : missed_lines(run)) verdict.lines.push_back(std::move(line));
+  for (const VariantView& v : run.variants)
+    if (v.timeline && v.timeline->goals && verdict.goals.empty()) verdict.goals = goals_text(v);
   for (const VariantView& v : run.variants)
     if (const std::string load = overload_of(v); !load.empty())
       verdict.overload += (verdict.overload.empty() ? "" : "; ") + v.name + " " + load;

@@ -249,6 +249,9 @@ VariantView variant_view(const VariantRecord& record, const std::string& path) {
         server_view(record.replicas[i], fmt::format("{}/replicas/{}", path, i)));
   take_whole_run(record, path, variant.summary);
   if (record.fleet) take_fleet(*record.fleet, path, variant);
+  variant.timeline = record.timeline;
+  variant.by_clock =
+      !variant.stages.empty() && variant.stages.front().name == "00:00" && !record.preparation;
   if (record.series) take_series(*record.series, variant);
   if (record.published) variant.published = published_views(*record.published, path);
   if (record.goodput_goals) variant.goals = record.goodput_goals->items;

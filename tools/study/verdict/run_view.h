@@ -71,6 +71,8 @@ struct VariantView {
   std::vector<ServerView> pools;  ///< What became of each pool, where the fleet changed.
   std::vector<sim::FleetPoint> fleet_points;  ///< Of the first pool.
   std::vector<sim::FleetMark> happened;       ///< In time order.
+  std::optional<sim::Timeline> timeline;
+  bool by_clock = false;  ///< The load is a demand, and the run begins at its 00:00.
   std::vector<double> series_time_s;
   std::vector<ServerSeries> series;
   std::vector<PublishedView> published;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "base/scalar_parse.h"
@@ -292,6 +293,41 @@ std::string goals_text(const VariantView& variant) {
 }
 
 /// The step times that the variants rest on, each sentence once and with all that it is about.
+std::vector<VerdictLine> missed_lines(const PageRun& run) {
+  std::vector<const VariantView*> told;
+  for (const VariantView& v : run.variants)
+    if (v.timeline && v.timeline->goals && v.timeline->minutes() > 0) told.push_back(&v);
+  constexpr std::size_t kMostLines = 4, kMostSpans = 2;
+  const auto minutes = [](const VariantView* v) { return v->timeline->goals->missed_minutes(); };
+  if (told.size() > kMostLines) {
+    const auto [best, worst] = std::ranges::minmax_element(told, {}, minutes);
+    told = {*worst, *best};
+  }
+  std::vector<VerdictLine> lines;
+  for (const VariantView* v : told) {
+    const sim::Timeline& t = *v->timeline;
+    std::vector<sim::MissedSpan> spans = t.goals->missed;
+    const std::string all = human(t.minutes(), Unit::kNone) + " minutes";
+    std::string text = v->name + " misses its goals in " +
+                       (spans.empty() ? "none of " + all
+                                      : human(minutes(v), Unit::kNone) + " of " + all);
+    if (lines.empty())
+      text += run.replications > 1 ? " of seed " + run.seed : "";
+    if (lines.empty())
+      text += ", where " + human(t.goals->share, Unit::kRatio) +
+              (t.goals->expected ? " within them are expected" : " within them count as enough");
+    std::ranges::stable_sort(spans, std::greater(),
+                             [](const sim::MissedSpan& s) { return s.sent - s.good; });
+    for (std::size_t i = 0; i < std::min(kMostSpans, spans.size()); ++i)
+      text += (i == 0 ? ": " : "; ") + clock_text(spans[i].from_s, v->by_clock) + " to " +
+              clock_text(spans[i].to_s, v->by_clock) + ", " + spans[i].why;
+    if (spans.size() > kMostSpans)
+      text += "; and " + counted(spans.size() - kMostSpans, "more time");
+    lines.push_back({.text = std::move(text), .better = std::nullopt});
+  }
+  return lines;
+}
+
 std::string rests_on(const PageRun& run) {
   std::string text;
   std::vector<std::string> said;

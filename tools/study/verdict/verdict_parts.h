@@ -30,6 +30,10 @@ std::vector<Knee> knees_of(const PageRun& run);
 /// `ttft ≤ 1 s, tpot ≤ 60 ms`.
 std::string goals_text(const VariantView& variant);
 
+/// In how many minutes each variant misses its goals, when, and what happened then; of more than
+/// four variants the worst and the best. Nothing where neither the fleet nor the load changes.
+std::vector<VerdictLine> missed_lines(const PageRun& run);
+
 /// The basis of the variants' results, each sentence once.
 std::string rests_on(const PageRun& run);
 

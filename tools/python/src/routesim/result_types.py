@@ -386,6 +386,8 @@ class OverTime(TypedDict):
     servers: int
     #: Servers that serve from then on.
     ready: int
+    #: Servers that its Deployment is to have from then on.
+    wanted: int
 
 
 class Pool(TypedDict):
@@ -435,6 +437,48 @@ class Fleet(TypedDict):
     events: list[Event]
     #: Events beyond those listed.
     events_left_out: int
+
+
+class Missed(TypedDict):
+    """Adjacent bins below that share, where chance does not explain it."""
+
+    #: From the start of the run, s.
+    from_s: float
+    #: Its end, s.
+    to_s: float
+    #: Requests sent in it.
+    sent: int
+    #: Those of them that meet every goal.
+    good: int
+    #: What happened at that time, and how many servers serve.
+    why: str
+
+
+class Goals(TypedDict):
+    """Absent without goodput goals."""
+
+    #: Requests of each bin that meet every goal.
+    good: list[int]
+    #: Share of requests that should.
+    share: float
+    #: Whether the scenario expects that share; else it is the usual one.
+    expected: bool
+    #: Adjacent bins below that share, where chance does not explain it.
+    missed: list[Missed]
+
+
+class Timeline(TypedDict):
+    """Requests by when they were sent. Absent where neither the fleet nor the load changes."""
+
+    #: Width of a bin, s. The first one begins with the run.
+    bin_s: float
+    #: Requests of reported stages sent in each bin.
+    sent: list[int]
+    #: Of these, those that are answered.
+    answered: list[int]
+    #: Of these, those that fail.
+    failed: list[int]
+    goals: NotRequired[Goals]
 
 
 class ReplicaUsage(TypedDict):
@@ -666,6 +710,7 @@ class Variant(TypedDict):
     routing: Routing
     kv_tiers: NotRequired[KvTiers]
     fleet: NotRequired[Fleet]
+    timeline: NotRequired[Timeline]
     #: Every server, or data-parallel rank of one, in the whole run.
     replicas: list[Replica]
     trust: Trust

@@ -1,0 +1,120 @@
+#include "sim/observe/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace routesim::sim {
+
+namespace {
+
+/// The chance that at most `good` of `sent` requests meet the goals where each does with `share`.
+double chance_of(std::int64_t good, std::int64_t sent, double share) {
+  if (share >= 1) return good < sent ? 0 : 1;
+  const auto n = static_cast<double>(sent);
+  double sum = 0;
+  for (std::int64_t k = good; k >= 0; --k) {  // From the largest term down.
+    const auto x = static_cast<double>(k);
+    const double term = std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) +
+                                 x * std::log(share) + (n - x) * std::log1p(-share));
+    sum += term;
+    if (term < 1e-9 * sum || sum == 0) break;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double Timeline::Goals::missed_minutes() const {
+  double seconds = 0;
+  for (const MissedSpan& span : missed) seconds += span.seconds();
+  return seconds / 60;
+}
+
+double Timeline::minutes() const {
+  const auto some = [](std::int64_t n) { return n > 0; };
+  const auto first = std::find_if(sent.begin(), sent.end(), some);
+  const auto last = std::find_if(sent.rbegin(), sent.rend(), some).base();
+  return first < last ? static_cast<double>(last - first) * bin_s / 60 : 0;
+}
+
+std::vector<MissedSpan> missed_spans(const Timeline& t) {
+  std::vector<MissedSpan> found;
+  if (!t.goals || !(t.goals->share > 0)) return found;
+  constexpr double kChance = 1e-3, kLongestGap = 300;
+  MissedSpan now;
+  const auto close = [&] {
+    if (now.sent >= kFewestJudged && chance_of(now.good, now.sent, t.goals->share) < kChance)
+      found.push_back(now);
+    now = {};
+  };
+  for (std::size_t i = 0; i < t.sent.size(); ++i) {
+    const std::int64_t ended = t.answered[i] + t.failed[i], good = t.goals->good[i];
+    if (ended == 0) continue;
+    const double at = static_cast<double>(i) * t.bin_s;
+    const double enough = t.goals->share * static_cast<double>(ended) - 1e-9;
+    const bool met = static_cast<double>(good) >= enough;
+    if (met || at > now.to_s + kLongestGap) close();
+    if (met) continue;
+    if (now.sent == 0) now.from_s = at;
+    now.to_s = at + t.bin_s;
+    now.sent += ended;
+    now.good += good;
+  }
+  close();
+  return found;
+}
+
+void TimelineCounter::on_done(SimTime sent, SimTime end, bool answered, bool good) {
+  Bin& b = bin(sent);
+  ++(answered ? b.answered : b.failed);
+  if (answered && good)
+    ++b.good;
+  else
+    b.last_miss = std::max(b.last_miss, end);
+}
+
+TimelineCounter::Bin& TimelineCounter::bin(SimTime at) {
+  auto number = static_cast<std::size_t>(at.ns() / width_.ns());
+  for (; number >= kMostBins; number = static_cast<std::size_t>(at.ns() / width_.ns())) {
+    for (std::size_t i = 1; i < bins_.size(); ++i) {
+      const Bin from = std::exchange(bins_[i], {});
+      Bin& to = bins_[i / 2];
+      to.sent += from.sent;
+      to.answered += from.answered;
+      to.good += from.good;
+      to.failed += from.failed;
+      to.last_miss = std::max(to.last_miss, from.last_miss);
+    }
+    bins_.resize((bins_.size() + 1) / 2);
+    width_ = width_ * 2;
+  }
+  if (number >= bins_.size()) bins_.resize(number + 1);
+  return bins_[number];
+}
+
+std::vector<std::int64_t> TimelineCounter::column(std::int64_t Bin::*member) const {
+  std::vector<std::int64_t> out;
+  for (const Bin& b : bins_) out.push_back(b.*member);
+  return out;
+}
+
+Timeline TimelineCounter::timeline() const {
+  return {.bin_s = width_s(),
+          .sent = column(&Bin::sent),
+          .answered = column(&Bin::answered),
+          .failed = column(&Bin::failed)};
+}
+
+std::vector<std::int64_t> TimelineCounter::good() const { return column(&Bin::good); }
+
+double TimelineCounter::last_miss_s(const MissedSpan& span) const {
+  const double width = width_s();
+  SimTime last;
+  for (std::size_t i = 0; i < bins_.size(); ++i)
+    if (const double at = static_cast<double>(i) * width; at >= span.from_s && at < span.to_s)
+      last = std::max(last, bins_[i].last_miss);
+  return (last - SimTime::zero()).to_seconds();
+}
+
+}  // namespace routesim::sim

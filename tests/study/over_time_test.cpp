@@ -1,0 +1,266 @@
+// When goals are missed, what is said to have happened then, and the sentences about it.
+#include "tools/study/experiment/over_time.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/plan/fleet_plan.h"
+#include "tests/sim/plan_fixture.h"
+#include "tools/results/metric_name.h"
+#include "tools/results/result_record.h"
+#include "tools/study/experiment/experiment.h"
+#include "tools/study/verdict/verdict_parts.h"
+
+namespace routesim::tools {
+namespace {
+
+using sim::RunResult;
+using sim::Timeline;
+
+// One server crashes at 20 s and serves again at 40 s. A request a second, at half seconds: those
+// of 20.5 s to 39.5 s fail, 10 in each of two bins of 15 s.
+TEST(OverTime, ACrashBySecond) {
+  std::vector<sim::testing::Sent> script;
+  for (std::int64_t ms = 500; ms < 60'000; ms += 1'000) script.push_back({.at_ms = ms});
+  sim::RunPlan plan = sim::testing::hand_made_plan(script, 1);
+  plan.scenario.routing.balancer = sim::BalancerKind::kRoundRobin;
+  const Duration at_once = Duration::milliseconds(1);
+  plan.scenario.routing.discovery =
+      sim::DiscoveryConfig{.join = at_once, .leave = at_once, .leave_unseen = at_once};
+  plan.scenario.cluster.pools = {plan.pools.front().config};
+  sim::FleetEventConfig crash;
+  crash.at = Duration::seconds(20);
+  crash.servers = {0};
+  plan.scenario.events = {crash};
+  plan.pools.front().start_up.load = Duration::seconds(20);
+  ExperimentProgress progress;
+  Diagnostics found;
+  Experiment experiment(1, progress, found);
+  const std::optional<RunResult> r =
+      experiment.run({.plan = plan, .goals = {.request_latency = 1}, .check = true}, found);
+  ASSERT_TRUE(r && r->timeline && r->timeline->goals);
+  using Bins = std::vector<std::int64_t>;
+  EXPECT_EQ(r->timeline->sent, (Bins{15, 15, 15, 15}));
+  EXPECT_EQ(r->timeline->answered, (Bins{15, 5, 5, 15}));
+  EXPECT_EQ(r->timeline->failed, (Bins{0, 10, 10, 0}));
+  EXPECT_EQ(r->timeline->goals->good, (Bins{15, 5, 5, 15}));
+  ASSERT_EQ(r->timeline->goals->missed.size(), 1U);
+  const sim::MissedSpan& span = r->timeline->goals->missed.front();
+  EXPECT_EQ(span.from_s, 15);
+  EXPECT_EQ(span.to_s, 45);
+  EXPECT_EQ(span.why, "pool-0 crashes (0 of 1 server serve)");
+  const auto metric = [&](const char* name) {
+    return metric_value(r->summary, *parse_metric_name(name).value);
+  };
+  EXPECT_EQ(metric("minutes_missed"), 0.5);
+  EXPECT_EQ(metric("fleet_mean_servers"), 1);
+  EXPECT_EQ(metric("fleet_lost"), 0);  // Nothing was in the server.
+}
+
+/// A minute by minute run of 40 requests each, of which minute 4 (60 s from 240 s on) loses half.
+class Causes : public ::testing::Test {
+ protected:
+  Causes() {
+    for (int minute = 0; minute < 10; ++minute)
+      for (int i = 0; i < 40; ++i) {
+        const SimTime sent = SimTime::zero() + Duration::milliseconds(60'000 * minute + 1'500 * i);
+        counts_.on_sent(sent);
+        counts_.on_done(sent, sent + Duration::seconds(2), true, minute != 4 || i % 2 == 0);
+      }
+    run_.summary.requests = run_.summary.successes = 400;
+    scenario_.cluster.pools.emplace_back();
+  }
+  void servers(std::vector<sim::FleetPoint> points, std::vector<sim::FleetMark> marks = {}) {
+    run_.fleet.emplace();
+    run_.fleet->pools.push_back({.pool = "p", .points = std::move(points)});
+    run_.fleet->marks = std::move(marks);
+  }
+  std::string why() {
+    complete_timeline(counts_, scenario_, true, run_);
+    const std::vector<sim::MissedSpan>& missed = run_.timeline->goals->missed;
+    EXPECT_EQ(missed.size(), 1U);
+    if (missed.size() != 1) return {};
+    EXPECT_EQ(missed[0].from_s, 240);
+    EXPECT_EQ(missed[0].to_s, 300);
+    return missed[0].why;
+  }
+
+  sim::TimelineCounter counts_;
+  sim::Scenario scenario_;
+  RunResult run_;
+};
+
+TEST_F(Causes, NoEvent) {
+  servers({{0, 8, 8, 8}});
+  EXPECT_EQ(why(), "no event at that time, 0.667 req/s where 0.667 are the mean (all 8 serve)");
+}
+
+TEST_F(Causes, NothingOfAFleetThatStays) {
+  EXPECT_EQ(why(), "no event at that time, 0.667 req/s where 0.667 are the mean");
+}
+
+TEST_F(Causes, ServersAreMissing) {
+  servers({{0, 8, 8, 8}, {250, 8, 7, 8}, {255, 8, 6, 8}, {500, 8, 8, 8}},
+          {{250, "crashes", "p-3"}, {255, "vanishes with its machine", "p-4"},
+           {500, "is ready", "p-3"}});
+  EXPECT_EQ(why(), "p-3 crashes and p-4 vanishes with its machine (6 of 8 servers serve)");
+}
+
+// It began long before.
+TEST_F(Causes, ServersAreStillMissing) {
+  servers({{0, 8, 8, 8}, {100, 8, 7, 8}}, {{50, "is evicted", "p-1"}, {100, "crashes", "p-3"}});
+  EXPECT_EQ(why(), "p-3 crashes 2 min before (7 of 8 servers serve)");
+}
+
+// The last request of the minute that misses ends at 300.5 s: a crash at 300.7 s is none of its
+// business, until one more fails at 300.9 s.
+TEST_F(Causes, AnEventMayEndWhatWasSentBefore) {
+  servers({{0, 8, 8, 8}, {300.7, 8, 7, 8}}, {{300.7, "crashes", "p-3"}});
+  EXPECT_EQ(why(), "no event at that time, 0.667 req/s where 0.667 are the mean (all 8 serve)");
+  const SimTime sent = SimTime::zero() + Duration::milliseconds(299'900);
+  counts_.on_sent(sent);
+  counts_.on_done(sent, sent + Duration::seconds(1), false, false);
+  ++run_.summary.requests;
+  ++run_.summary.failures;
+  EXPECT_EQ(why(), "p-3 crashes (7 of 8 servers serve)");
+}
+
+TEST_F(Causes, AnAutoscalerIsBehind) {
+  servers({{0, 3, 3, 3}, {220, 5, 3, 5}, {320, 5, 5, 5}}, {{220, "scales from 3 to 5", "p"}});
+  EXPECT_EQ(why(), "p scales from 3 to 5 20 s before (3 of 5 servers serve)");
+}
+
+// From 3 to 6 in two steps, and back to 5.
+TEST_F(Causes, StepsOfAnAutoscalerAreOne) {
+  servers({{0, 3, 3, 3}, {250, 4, 3, 4}, {260, 6, 3, 6}, {270, 5, 3, 5}, {320, 5, 5, 5}},
+          {{250, "scales from 3 to 4", "p"},
+           {260, "scales from 4 to 6", "p"},
+           {270, "scales from 6 to 5", "p"}});
+  EXPECT_EQ(why(), "p scales from 3 to 6 and p scales from 6 to 5 (3 of 6 servers serve)");
+}
+
+TEST_F(Causes, AnAutoscalerWantsFewServers) {
+  scenario_.cluster.pools.front().autoscaler.emplace().max_replicas = 8;
+  servers({{0, 3, 3, 3}, {290, 3, 3, 3}});
+  EXPECT_EQ(why(),
+            "no event at that time, 0.667 req/s where 0.667 are the mean "
+            "(all 3 serve, of at most 8)");
+}
+
+TEST_F(Causes, ARollOutLasts) {
+  servers({{0, 8, 8, 8}}, {{100, "roll-out begins", "p"}, {400, "roll-out is over", "p"}});
+  EXPECT_EQ(why(), "p is being rolled out (all 8 serve)");
+  run_.fleet->marks[1].at_s = 200;
+  EXPECT_EQ(why(),
+            "no event at that time, 0.667 req/s where 0.667 are the mean; p roll-out is over 40 s "
+            "before (all 8 serve)");
+}
+
+TEST_F(Causes, AServerIsSlowUntilItIsGone) {
+  servers({{0, 8, 8, 8}}, {{10, "is slow", "p-1"}});
+  EXPECT_EQ(why(), "p-1 is slow (all 8 serve)");
+  run_.fleet->marks.push_back({20, "is gone", "p-1"});
+  EXPECT_EQ(why(), "no event at that time, 0.667 req/s where 0.667 are the mean (all 8 serve)");
+}
+
+TEST_F(Causes, ARouterIsAway) {
+  servers({{0, 8, 8, 8}},
+          {{239, "router restarts", "router 0"}, {244, "router is back", "router 0"}});
+  EXPECT_EQ(why(), "router 0 is away (all 8 serve)");
+}
+
+TEST_F(Causes, Overload) {
+  servers({{0, 8, 8, 8}});
+  sim::StageResult& s = run_.stages.emplace_back();
+  s.requests = 40;
+  s.first_send = SimTime::zero() + Duration::seconds(240);
+  s.last_send = s.last_end = SimTime::zero() + Duration::seconds(300);
+  s.queue_growth = 1;
+  EXPECT_EQ(why(), "overload, 0.667 req/s where 0.667 are the mean (all 8 serve)");
+  servers({{0, 8, 8, 8}, {250, 8, 7, 8}}, {{250, "crashes", "p-3"}});
+  EXPECT_EQ(why(), "p-3 crashes (7 of 8 servers serve)") << "it is no wonder";
+}
+
+// 400 requests more in minute 4, 7.33 req/s in it and 1.33 on average: a burst.
+TEST_F(Causes, ABurst) {
+  servers({{0, 8, 8, 8}}, {{100, "roll-out begins", "p"}});
+  for (int i = 0; i < 400; ++i) {
+    const SimTime sent = SimTime::zero() + Duration::seconds(250);
+    counts_.on_sent(sent);
+    counts_.on_done(sent, sent, true, false);
+  }
+  run_.summary.requests = run_.summary.successes = 800;
+  EXPECT_EQ(why(),
+            "a burst of 7.33 req/s where 1.33 are the mean; p is being rolled out (all 8 serve)");
+  sim::StageResult& s = run_.stages.emplace_back();
+  s.info.name = "3";
+  s.requests = 1;
+  s.first_send = s.last_end = SimTime::zero() + Duration::seconds(250);
+  EXPECT_EQ(why(), "stage 3 begins with 7.33 req/s where 1.33 are the mean; p is being rolled out "
+                   "(all 8 serve)");
+}
+
+TEST_F(Causes, ManyEventsAreCounted) {
+  std::vector<sim::FleetMark> marks;
+  for (int i = 0; i < 6; ++i) marks.push_back({250.0 + i, "is evicted", "p-" + std::to_string(i)});
+  servers({{0, 8, 8, 8}}, marks);
+  EXPECT_EQ(why(), "p-0 is evicted, p-1 is evicted and 4 more events (all 8 serve)");
+}
+
+TEST_F(Causes, TheScenarioMayExpectAShare) {
+  sim::ExpectConfig e;
+  e.that = "goodput_percent >= 40";
+  scenario_.expect = {e};
+  servers({{0, 8, 8, 8}});
+  complete_timeline(counts_, scenario_, true, run_);
+  EXPECT_EQ(run_.timeline->goals->share, 0.4);
+  EXPECT_TRUE(run_.timeline->goals->expected);
+  EXPECT_TRUE(run_.timeline->goals->missed.empty()) << "half of the requests are enough";
+  for (const auto& [that, variant, stage] :
+       {std::tuple("goodput > 50% of b", "", ""), std::tuple("goodput > 0.5", "other", ""),
+        std::tuple("goodput > 0.5", "", "rush"), std::tuple("ttft_ms.p99 > 0.5", "", ""),
+        std::tuple("goodput < 0.5", "", "")}) {
+    e = {.that = that, .variant = variant, .stage = stage};
+    scenario_.expect = {e};
+    EXPECT_FALSE(expected_share(scenario_)) << that;
+  }
+}
+
+VariantView view(const std::string& name, std::vector<sim::MissedSpan> missed) {
+  VariantView v;
+  v.name = name;
+  v.timeline = Timeline{.bin_s = 15, .sent = std::vector<std::int64_t>(240, 40)};
+  v.timeline->goals = Timeline::Goals{.share = 0.95, .missed = std::move(missed)};
+  return v;
+}
+
+TEST(MissedLines, NameMinutesTimesAndEvents) {
+  PageRun run;
+  run.variants = {view("a", {{600, 900, 100, 10, "p-3 crashes (7 of 8 servers serve)"},
+                             {1'200, 1'230, 80, 70, "no event at that time"},
+                             {1'800, 1'890, 80, 20, "p roll-out begins (all 8 serve)"}}),
+                  view("b", {})};
+  const std::vector<VerdictLine> lines = missed_lines(run);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(plain_spaces(lines[0].text),
+            "a misses its goals in 7 of 60 minutes, where 95 % within them count as enough: 10 min "
+            "to 15 min, p-3 crashes (7 of 8 servers serve); 30 min to 31 min 30 s, p roll-out "
+            "begins (all 8 serve); and 1 more time");
+  EXPECT_EQ(lines[1].text, "b misses its goals in none of 60 minutes");
+  run.variants[0].by_clock = true;
+  run.variants[0].timeline->goals->missed = {{46'800, 47'100, 100, 10, "p-3 crashes"}};
+  EXPECT_NE(missed_lines(run)[0].text.find(": 13:00 to 13:05, p-3 crashes"), std::string::npos)
+      << missed_lines(run)[0].text;
+}
+
+TEST(MissedLines, OfManyVariantsTheWorstAndTheBest) {
+  PageRun run;
+  for (int i = 0; i < 6; ++i)
+    run.variants.push_back(view("v" + std::to_string(i), {{0, 60.0 * ((i * 5) % 6), 40, 0, "x"}}));
+  const std::vector<VerdictLine> lines = missed_lines(run);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(lines[0].text.starts_with("v1 misses its goals in 5 of 60"));
+  EXPECT_TRUE(lines[1].text.starts_with("v0 misses its goals in 0 of 60")) << lines[1].text;
+}
+
+}  // namespace
+}  // namespace routesim::tools
