@@ -14,7 +14,10 @@ RunRecorder::RunRecorder(const RunPlan& plan, const std::vector<workloads::Stage
     : plan_(plan),
       servers_(servers),
       keep_requests_(keep_requests),
-      metrics_(stages, plan.scenario.workload) {
+      metrics_(stages, plan.scenario.workload),
+      mixed_(!stages.empty() && stages.front().part >= 0),
+      outstanding_(stages.size()),
+      start_usage_(stages.size()) {
   result_.routing.priced = prices_decisions(plan);
   for (const std::unique_ptr<Replica>& replica : servers.replicas())
     replica->count_gaps_in(&unattributed_gaps_);
@@ -23,15 +26,27 @@ RunRecorder::RunRecorder(const RunPlan& plan, const std::vector<workloads::Stage
 void RunRecorder::enter_stage(StageId stage, SimTime now) {
   if (stage_.valid() && stage == stage_) return;
   stage_ = stage;
+  const bool begins = metrics_.stage(stage).requests == 0;
+  if (mixed_ && !begins) return;
   for (const std::unique_ptr<Replica>& replica : servers_.replicas()) {
     replica->advance_to(now);
-    replica->count_gaps_in(&metrics_.stage(stage).inter_token_latency);
+    if (!mixed_) replica->count_gaps_in(&metrics_.stage(stage).inter_token_latency);
   }
-  if (metrics_.stage(stage).requests == 0) stage_start_usage_ = servers_.used_block_seconds(now);
+  if (!begins) return;
+  start_usage_[stage.value()] = servers_.used_block_seconds(now);
+  if (mixed_ && metrics_.stage(stage).info.reported && !mix_start_usage_)
+    mix_start_usage_ = start_usage_[stage.value()];
+}
+
+void RunRecorder::on_gap(StageId stage, Duration gap) {
+  if (mixed_)
+    unattributed_gaps_.add_nano(gap.ns(), 1);
+  else
+    metrics_.on_gap(stage, gap);
 }
 
 void RunRecorder::on_sent(const workloads::Request& request, SimTime now) {
-  ++stage_outstanding_;
+  ++outstanding_[request.stage.value()];
   metrics_.on_sent(request, now);
 }
 
@@ -78,7 +93,7 @@ void RunRecorder::close(const RequestRecord& record, StageId stage, SimTime now)
                                              static_cast<std::uint64_t>(record.first_token.ns())),
                                        mix64(static_cast<std::uint64_t>(now.ns()),
                                              static_cast<std::uint64_t>(record.endpoint))));
-  if (--stage_outstanding_ == 0) close_stage(stage, now);
+  if (--outstanding_[stage.value()] == 0) close_stage(stage, now);
 }
 
 void RunRecorder::close_stage(StageId stage, SimTime now) {
@@ -86,8 +101,11 @@ void RunRecorder::close_stage(StageId stage, SimTime now) {
   const double seconds = (now - s.first_send).to_seconds();
   if (seconds <= 0) return;
   const auto endpoints = static_cast<double>(servers_.endpoints().size());
-  s.kv_cache_usage_mean =
-      (servers_.used_block_seconds(now) - stage_start_usage_) / seconds / endpoints;
+  const double used = servers_.used_block_seconds(now);
+  s.kv_cache_usage_mean = (used - start_usage_[stage.value()]) / seconds / endpoints;
+  if (mixed_ && s.info.reported)
+    mix_usage_ =
+        (used - *mix_start_usage_) / (now - metrics_.first_send()).to_seconds() / endpoints;
   for (const EndpointHome& at : servers_.endpoints().homes())
     s.kv_cache_usage_max =
         std::max(s.kv_cache_usage_max,
@@ -269,6 +287,14 @@ RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfe
     result_.summary.fleet = {.mean_servers = 0, .lost = static_cast<double>(result_.fleet->lost)};
     for (const FleetPoolResult& pool : result_.fleet->pools)
       *result_.summary.fleet.mean_servers += pool.mean_servers;
+  }
+  if (mixed_) {
+    if (!stopped) result_.summary.kv_cache_usage_mean = mix_usage_;
+    if (result_.summary.successes > 0)
+      result_.summary.inter_token_latency = std::move(unattributed_gaps_);
+    result_.notes.emplace_back(
+        "loads run side by side: gaps between tokens (ITL) are those of all requests together, of "
+        "unreported stages, too; each load has its own TPOT");
   }
   result_.stages = std::move(metrics_.stages());
   result_.classes = std::move(metrics_.classes());

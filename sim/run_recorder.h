@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ class RunRecorder {
   /// Before a request is counted: its stage may begin with it.
   void enter_stage(StageId stage, SimTime now);
   void on_sent(const workloads::Request& request, SimTime now);
-  void on_gap(StageId stage, Duration gap) { metrics_.on_gap(stage, gap); }
+  void on_gap(StageId stage, Duration gap);
   /// The client is done with a request: counts its latencies.
   RequestRecord on_done(const LiveRequest& live, workloads::Outcome outcome, SimTime now);
   /// After the observers have heard of it: counts it as routed, and ends the stage with its last.
@@ -57,9 +58,13 @@ class RunRecorder {
   MetricsCollector metrics_;
   RunResult result_;
   StageId stage_;  ///< Under way.
-  std::int64_t stage_outstanding_ = 0;
-  double stage_start_usage_ = 0;  ///< Servers::used_block_seconds() when it began.
-  Samples unattributed_gaps_;     ///< Gaps before any stage.
+  bool mixed_;     ///< Loads run side by side, and servers do not tell whose gaps are whose.
+  std::vector<std::int64_t> outstanding_;  ///< By stage.
+  std::vector<double> start_usage_;        ///< Servers::used_block_seconds() when a stage began.
+  /// Of a mix: what start_usage_ is for its first reported stage, and the usage since then.
+  std::optional<double> mix_start_usage_;
+  double mix_usage_ = 0;
+  Samples unattributed_gaps_;  ///< Gaps before any stage; all those of a mix.
 };
 
 }  // namespace routesim::sim

@@ -30,6 +30,7 @@ struct StageInfo {
   /// Seconds before the first request is due that belong to the stage's time for a tool whose clock
   /// runs by then (`vllm bench serve`: the first gap between arrivals).
   double lead_s = 0;
+  std::int32_t part = -1;  ///< Load of a mix that has the stage; -1 where there is no mix.
 };
 
 /// How a request ended, as the client saw it.

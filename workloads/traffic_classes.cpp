@@ -10,8 +10,6 @@
 namespace routesim::workloads {
 
 void describe(Describer& d, TrafficClass& t) {
-  constexpr IntRange kInt32{std::numeric_limits<std::int32_t>::min(),
-                            std::numeric_limits<std::int32_t>::max()};
   field(d, {"name", "Name of the class in results.", true}, t.name);
   field(d,
         {"share",
@@ -19,6 +17,12 @@ void describe(Describer& d, TrafficClass& t) {
          "all classes add up to 1.",
          true},
         t.share, RealRange{.min = 0, .max = 1});
+  describe_treatment(d, t);
+}
+
+void describe_treatment(Describer& d, TrafficClass& t) {
+  constexpr IntRange kInt32{std::numeric_limits<std::int32_t>::min(),
+                            std::numeric_limits<std::int32_t>::max()};
   field(d,
         {"objective",
          "Priority of the InferenceObjective that its requests name. Flow control serves higher "
@@ -45,10 +49,8 @@ std::vector<std::pair<std::string, std::string>> headers_of(const Document& head
   return out;
 }
 
-void check_traffic_classes(const std::vector<TrafficClass>& classes, const std::string& path,
-                           Diagnostics& out) {
-  constexpr double kRounding = 1e-6;
-  double sum = 0;
+void check_class_names(const std::vector<TrafficClass>& classes, const std::string& path,
+                       Diagnostics& out) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const TrafficClass& c = classes[i];
@@ -60,8 +62,15 @@ void check_traffic_classes(const std::vector<TrafficClass>& classes, const std::
     else if (c.headers.root != nullptr &&
              headers_of(c.headers).size() != c.headers.root->members().size())
       out.error({}, at + ".headers", "every value must be a text");
-    sum += c.share;
   }
+}
+
+void check_traffic_classes(const std::vector<TrafficClass>& classes, const std::string& path,
+                           Diagnostics& out) {
+  constexpr double kRounding = 1e-6;
+  check_class_names(classes, path, out);
+  double sum = 0;
+  for (const TrafficClass& c : classes) sum += c.share;
   if (!classes.empty() && std::abs(sum - 1) > kRounding)
     out.error({}, path, "shares must add up to 1 (got " + std::to_string(sum) + ")");
 }

@@ -23,11 +23,16 @@ struct TrafficClass {
   Document headers;            ///< HTTP headers of its requests: a map of names to texts.
 };
 void describe(Describer& d, TrafficClass& t);
+/// The keys of a class that say how its requests are treated: all but name and share.
+void describe_treatment(Describer& d, TrafficClass& t);
 
 /// Names and values of a map of headers, in the order of the file; entries that are no text are
 /// left out.
 std::vector<std::pair<std::string, std::string>> headers_of(const Document& headers);
 
+/// Checks names and headers at `path`.
+void check_class_names(const std::vector<TrafficClass>& classes, const std::string& path,
+                       Diagnostics& out);
 /// Checks names, shares and headers at `path`.
 void check_traffic_classes(const std::vector<TrafficClass>& classes, const std::string& path,
                            Diagnostics& out);

@@ -368,6 +368,9 @@ void InvariantChecker::on_result(const RunResult& result, bool complete) {
     expected += counts_[s].gaps;
     failed += counts_[s].failed;
   }
+  // Loads side by side have theirs together.
+  if (!result.stages.empty() && result.stages[0].info.part >= 0)
+    gaps = result.summary.inter_token_latency.count();
   // Tokens of requests that failed on the way made gaps, too.
   const bool exact = complete && failed == 0;
   if (!(exact ? gaps == expected : !complete || gaps >= expected)) [[unlikely]]

@@ -36,7 +36,7 @@ StageResult with_exact(std::size_t limit) {
 
 }  // namespace
 
-bool client_sees_tokens(const WorkloadConfig& workload) { return traits_of(workload.load).streams; }
+bool client_sees_tokens(const WorkloadConfig& workload) { return traits_of(workload).streams; }
 
 void forget_token_times(RunResult& result) {
   const auto forget = [](StageResult& stage) {
@@ -79,6 +79,13 @@ void MetricsCollector::count_sent(StageResult& s, const workloads::Request& requ
   s.first_send = std::min(s.first_send, now);
   s.last_send = std::max(s.last_send, now);
   s.schedule_delay.add_nano((now - request.due).ns());
+}
+
+SimTime MetricsCollector::first_send() const {
+  SimTime first = SimTime::max();
+  for (const StageResult& s : stages_)
+    if (s.info.reported) first = std::min(first, s.first_send);
+  return first;
 }
 
 void MetricsCollector::on_gap(StageId id, Duration gap) {

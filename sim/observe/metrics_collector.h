@@ -26,6 +26,8 @@ class MetricsCollector {
   void on_gap(StageId stage, Duration gap);
   void on_done(const RequestRecord& record, const char* failure_label);
   StageResult& stage(StageId id) { return stages_[id.value()]; }
+  /// Of all reported stages so far.
+  SimTime first_send() const;
   std::vector<StageResult>& stages() { return stages_; }
   std::vector<StageResult>& classes() { return classes_; }
   /// Tokens the client counts for `generated` tokens; at least 1.

@@ -1,6 +1,7 @@
 #include "sim/plan/adapter_demand.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace routesim::sim {
 
@@ -37,9 +38,10 @@ void check_pool(const PoolConfig& pool, const std::string& path, const AdapterDe
 
 }  // namespace
 
-AdapterDemand adapter_demand(const WorkloadConfig& w, const IsBase& is_base) {
+AdapterDemand adapter_demand(const WorkloadConfig& w, const IsBase& is_base,
+                             std::vector<std::string> known) {
   const workloads::AdapterWish wish = traits_of(w.load).adapters;
-  AdapterDemand demand;
+  AdapterDemand demand{.names = std::move(known), .traffic = {}};
   const auto is_model = [&](const std::string& name) {
     return is_base(name) || wish.base_name == name;
   };

@@ -17,9 +17,10 @@ struct AdapterDemand {
 };
 
 /// The adapters that `workload` asks for, or its load tool's file. Names for which `is_base` holds,
-/// or that the load tool has as the model's, are the base model.
+/// or that the load tool has as the model's, are the base model. `known`: names that have numbers.
 AdapterDemand adapter_demand(const WorkloadConfig& workload,
-                             const std::function<bool(const std::string&)>& is_base);
+                             const std::function<bool(const std::string&)>& is_base,
+                             std::vector<std::string> known = {});
 
 /// Errors where `workload` has shares that make no sense, where a pool serves no adapters although
 /// some are asked for (vLLM answers 404 then), and where vLLM would not start.

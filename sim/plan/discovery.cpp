@@ -34,6 +34,16 @@ constexpr DiscoveryFacts with_breakers(DiscoveryFacts facts) {
   return facts;
 }
 
+/// A handle that finds a replica dead chooses again, as often as it takes
+/// (python/ray/serve/_private/constants.py: RAY_SERVE_ROUTER_RETRY_INITIAL_BACKOFF_S 0.025,
+/// multiplier 2, most 0.5; the first at once).
+constexpr RouterRetries kRayRetries = {.on = RetriedByRouter::kRefused,
+                                       .most = 1'000,
+                                       .first_at_once = true,
+                                       .first_back_off = Duration::milliseconds(25),
+                                       .back_off_factor = 2,
+                                       .most_back_off = Duration::milliseconds(500)};
+
 constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
     watches_pods("llm-d, Heimdall",
                  "llm-d-router v0.10.0 pkg/epp/controller/pod_reconciler.go: a pod that is not "
@@ -79,15 +89,7 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kWatch,
      .leave = kWatch,
      .leave_unseen = Duration::seconds(5),
-     // A handle that finds a replica dead chooses again, as often as it takes
-     // (_private/constants.py: RAY_SERVE_ROUTER_RETRY_INITIAL_BACKOFF_S 0.025, multiplier 2, most
-     // 0.5).
-     .retries = {.on = RetriedByRouter::kRefused,
-                 .most = 1'000,
-                 .first_at_once = true,
-                 .first_back_off = Duration::milliseconds(25),
-                 .back_off_factor = 2,
-                 .most_back_off = Duration::milliseconds(500)},
+     .retries = kRayRetries,
      .not_simulated = "one habit: a handle forgets a replica that it finds dead at once; here it "
                       "may choose it again until `routing.discovery.leave_unseen` is over",
      .source =

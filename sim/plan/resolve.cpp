@@ -10,9 +10,11 @@
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
 #include "sim/plan/fleet_plan.h"
+#include "sim/plan/mix.h"
 #include "sim/plan/resolve_sglang.h"
 #include "sim/plan/router_costs.h"
 #include "sim/plan/speculation_plan.h"
+#include "workloads/mix/mixed_load.h"
 #include "workloads/warmed_load.h"
 
 namespace routesim::sim {
@@ -96,7 +98,7 @@ class Resolver {
   void cross_rules(const Scenario& scenario);
   void check_profiles(const Scenario& s);
   void warn_of_idle_keys(const Scenario& s);
-  AdapterDemand adapters(const Scenario& scenario);
+  std::vector<AdapterDemand> adapters(const Scenario& scenario);
   void relocate(const Diagnostics& found, const std::string& path, bool tokens_given = false);
   void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
     diagnostics_.error(inputs_.where, path, message, hint);
@@ -154,6 +156,13 @@ models::Parallelism parallelism_of(const PoolConfig& c) {
           .dp = c.data_parallel,
           .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1,
           .dcp = c.decode_context_parallel};
+}
+
+/// The scenario with one load of its mix alone; as it is without a mix.
+Scenario with_load(const Scenario& scenario, std::size_t part) {
+  Scenario out = scenario;
+  if (!scenario.workload.mix.empty()) out.workload = part_alone(scenario.workload, part);
+  return out;
 }
 
 /// The first thing that is not simulated beside decode context parallelism.
@@ -599,16 +608,21 @@ void Resolver::cross_rules(const Scenario& s) {
     error("workload.sheddable_fraction", "stands beside workload.classes",
           "give a class a negative objective");
   Diagnostics classes;
-  workloads::check_traffic_classes(s.workload.classes, "workload.classes", classes);
+  if (s.workload.mix.empty())
+    workloads::check_traffic_classes(s.workload.classes, "workload.classes", classes);
+  else
+    check_mix(s.workload, classes);
   for (const Diagnostic& d : classes.items()) diagnostics_.add(d);
   errors_ += classes.has_errors() ? 1 : 0;
-  if (const int sources = s.workload.load.tools_given; sources != 1) {
+  for_each_load(s.workload, [this](const std::string& path, const workloads::Load& load,
+                                   const std::optional<workloads::Demand>&) {
+    if (load.tools_given == 1) return;
     std::string keys;
     for (const std::string& key : workloads::load_keys()) keys += (keys.empty() ? "" : ", ") + key;
-    error("workload",
-          "exactly one source of load must be given (got " + std::to_string(sources) + ")",
+    error(path,
+          "exactly one source of load must be given (got " + std::to_string(load.tools_given) + ")",
           "one of " + keys);
-  }
+  });
 }
 
 /// Keys that do nothing, or not what one may think, behind this router.
@@ -632,11 +646,12 @@ void Resolver::warn_of_idle_keys(const Scenario& s) {
       std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [](const PoolConfig& p) {
         return p.engine.scheduling_policy == SchedulingPolicy::kPriority;
       });
-  for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
-    const std::string at = "workload.classes[" + std::to_string(i) + "].";
-    if (s.workload.classes[i].objective != 0 && !picks)
+  const std::vector<workloads::TrafficClass> classes = classes_of(s.workload);
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const std::string at = class_path(s.workload, i) + ".";
+    if (classes[i].objective != 0 && !picks)
       warn(at + "objective", "has no effect: only endpoint pickers read objectives");
-    if (s.workload.classes[i].priority != 0 && !by_priority)
+    if (classes[i].priority != 0 && !by_priority)
       warn(at + "priority", "has no effect: no pool has engine.scheduling_policy `priority`");
   }
 }
@@ -656,19 +671,28 @@ void Resolver::check_profiles(const Scenario& s) {
   }
 }
 
-AdapterDemand Resolver::adapters(const Scenario& s) {
-  if (s.cluster.pools.empty()) return {};
+/// One for each load.
+std::vector<AdapterDemand> Resolver::adapters(const Scenario& s) {
+  std::vector<AdapterDemand> out(std::max<std::size_t>(1, s.workload.mix.size()));
+  if (s.cluster.pools.empty()) return out;
   const std::string& model = s.cluster.pools.front().model;
   const auto is_base = [&](const std::string& name) {
     const models::ModelSpec* known = inputs_.catalogue.find_model(name);
     return name == model || (known != nullptr && known == inputs_.catalogue.find_model(model));
   };
-  AdapterDemand demand = adapter_demand(s.workload, is_base);
-  Diagnostics found;
-  check_adapters(s, demand, inputs_.where, found);
-  for (const Diagnostic& d : found.items()) diagnostics_.add(d);
-  errors_ += found.has_errors() ? 1 : 0;
-  return demand;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Scenario one = with_load(s, i);
+    out[i] = adapter_demand(one.workload, is_base,
+                            i > 0 ? out[i - 1].names : std::vector<std::string>());
+    Diagnostics found;
+    check_adapters(one, out[i], inputs_.where, found);
+    if (s.workload.mix.empty())
+      for (const Diagnostic& d : found.items()) diagnostics_.add(d);
+    else
+      place_in_mix(found, s.workload, i, diagnostics_);
+    errors_ += found.has_errors() ? 1 : 0;
+  }
+  return out;
 }
 
 /// Why the load has no rate to hold, or "".
@@ -761,6 +785,7 @@ void check_burst(const workloads::LoadGenerator& load, Diagnostics& diagnostics)
 /// Whether the load can be made: one that cannot is an error of the scenario, not of the run.
 bool try_load(const Scenario& scenario, const workloads::LoadInputs& inputs,
               Diagnostics& diagnostics) {
+  if (scenario.workload.load.tools_given != 1) return false;
   Diagnostics found;
   const std::unique_ptr<workloads::LoadGenerator> made =
       make_load(with_release_defaults(scenario, found), inputs, scenario.seed, found);
@@ -770,14 +795,34 @@ bool try_load(const Scenario& scenario, const workloads::LoadInputs& inputs,
   return made != nullptr && !found.has_errors();
 }
 
+/// The data of a load.
+workloads::LoadInputs files_for(const Scenario& s, const ScenarioInputs& inputs, std::size_t part) {
+  if (s.workload.mix.empty()) return inputs.load;
+  return part < inputs.mix.size() ? inputs.mix[part] : workloads::LoadInputs();
+}
+
+bool try_loads(const Scenario& s, const ScenarioInputs& inputs, Diagnostics& diagnostics) {
+  if (s.workload.mix.empty()) return try_load(s, inputs.load, diagnostics);
+  bool good = true;
+  for (std::size_t i = 0; i < s.workload.mix.size(); ++i) {
+    Diagnostics found;
+    good = try_load(with_load(s, i), files_for(s, inputs, i), found) && good;
+    place_in_mix(found, s.workload, i, diagnostics);
+  }
+  return good;
+}
+
 /// A header of the class takes the place of the load tool's own of the same name.
 std::vector<std::vector<std::pair<std::string, std::string>>> headers_by_class(
-    const WorkloadConfig& workload,
-    const std::vector<std::pair<std::string, std::string>>& of_the_tool) {
-  std::vector<std::vector<std::pair<std::string, std::string>>> out(
-      std::max<std::size_t>(1, workload.classes.size()), of_the_tool);
-  for (std::size_t i = 0; i < workload.classes.size(); ++i)
-    for (auto& header : workloads::headers_of(workload.classes[i].headers)) {
+    const WorkloadConfig& workload) {
+  const std::vector<workloads::TrafficClass> classes = classes_of(workload);
+  std::vector<std::vector<std::pair<std::string, std::string>>> out;
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, classes.size()); ++i) {
+    const workloads::Load& load = workload.mix.empty() ? workload.load : workload.mix[i].load;
+    out.push_back(workloads::headers_of(traits_of(load).headers));
+  }
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    for (auto& header : workloads::headers_of(classes[i].headers)) {
       std::erase_if(out[i], [&header](const auto& other) {
         return policies::same_header(other.first, header.first);
       });
@@ -804,6 +849,80 @@ struct LoadMaker {
     return load;
   }
 };
+
+/// RunPlan::make_load of a scenario with a mix.
+struct MixMaker {
+  WorkloadConfig whole;
+  std::vector<LoadMaker> parts;
+
+  std::unique_ptr<workloads::LoadGenerator> operator()(std::uint64_t seed, Diagnostics& d) const {
+    std::vector<workloads::MixedPart> made;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const MixPart& part = whole.mix[i];
+      Diagnostics found;
+      made.push_back({.name = part.name,
+                      .priority = static_cast<std::int32_t>(part.priority),
+                      .load = parts[i](workloads::seed_of_part(seed, part.name), found)});
+      place_in_mix(found, whole, i, d);
+      if (made.back().load == nullptr) return nullptr;
+    }
+    return workloads::mix_loads(std::move(made));
+  }
+};
+
+/// Requests per second that reported stages ask for, on average; 0 where one has no rate.
+double mean_rate(const std::vector<workloads::StageInfo>& stages) {
+  double requests = 0, seconds = 0;
+  for (const workloads::StageInfo& stage : stages) {
+    if (!stage.reported) continue;
+    const bool is_pause = stage.requested_rate == 0 && stage.duration_s > 0 && stage.requests <= 0;
+    const bool keeps_rate = stage.requested_rate > 0 && std::isfinite(stage.requested_rate);
+    if (!is_pause && !keeps_rate) return 0;
+    const double sent = stage.requests < 0 ? stage.requested_rate * stage.duration_s
+                                           : static_cast<double>(stage.requests);
+    requests += sent;
+    seconds += is_pause ? stage.duration_s : sent / stage.requested_rate;
+  }
+  return seconds > 0 ? requests / seconds : 0;
+}
+
+/// Holds the loads at `hold.rate` together, each with its share of their mean rates.
+std::string held(MixMaker& mix, const HeldRate& hold, std::uint64_t seed) {
+  std::vector<double> rates;
+  double all = 0;
+  for (std::size_t i = 0; i < mix.parts.size(); ++i) {
+    Diagnostics known;  // resolve() has made the load without an error.
+    const auto load = mix.parts[i](seed, known);
+    rates.push_back(load != nullptr ? mean_rate(load->stages()) : 0);
+    if (rates.back() <= 0) return "the load " + mix.whole.mix[i].name + " has no rate";
+    all += rates.back();
+  }
+  for (std::size_t i = 0; i < mix.parts.size(); ++i) {
+    HeldRate own = hold;
+    own.rate *= rates[i] / all;
+    if (const std::string why_not = held(mix.parts[i].workload, own); !why_not.empty())
+      return mix.whole.mix[i].name + ": " + why_not;
+  }
+  return {};
+}
+
+/// What makes the load, or each load of a mix.
+void set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inputs,
+                    const std::vector<AdapterDemand>& adapters) {
+  Diagnostics scaled;  // try_load says it.
+  const auto maker = [&](std::size_t i) {
+    return LoadMaker{with_release_defaults(with_load(s, i), scaled),
+                     files_for(s, inputs, i), adapters[i]};
+  };
+  if (s.workload.mix.empty()) {
+    plan.make_load = maker(0);
+    return;
+  }
+  MixMaker mix{.whole = s.workload, .parts = {}};
+  for (std::size_t i = 0; i < s.workload.mix.size(); ++i) mix.parts.push_back(maker(i));
+  plan.make_load = std::move(mix);
+  plan.scenario.workload.classes = classes_of(s.workload);
+}
 
 void warn_of_predictor(const RunPlan& plan, const SourceLocation& where, Diagnostics& diagnostics) {
   const std::optional<PredictorSettings>& asked = plan.scenario.routing.latency_predictor;
@@ -856,24 +975,23 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   }
   resolver.cross_rules(scenario);
   resolver.check_files(plan.pools);
-  const AdapterDemand adapters = resolver.adapters(scenario);
+  const std::vector<AdapterDemand> adapters = resolver.adapters(scenario);
   if (resolver.errors() > 0) {
-    if (scenario.workload.load.tools_given == 1) (void)try_load(scenario, inputs.load, diagnostics);
+    (void)try_loads(scenario, inputs, diagnostics);
     return std::nullopt;
   }
-  plan.adapters = adapters.names;
+  plan.adapters = adapters.back().names;
   // Servers that could, but need not, step as if they could not.
   for (ResolvedPool& pool : plan.pools) {
-    pool.rules.adapters = static_cast<std::uint32_t>(adapters.names.size());
-    if (adapters.names.empty()) pool.rules.max_loras = 0;
+    pool.rules.adapters = static_cast<std::uint32_t>(plan.adapters.size());
+    if (plan.adapters.empty()) pool.rules.max_loras = 0;
   }
-  plan.headers = headers_by_class(scenario.workload, inputs.headers);
+  plan.headers = headers_by_class(scenario.workload);
   if (plan.endpoint_picker)
     plan.latency_predictor = deciding_predictor(scenario.routing, *plan.endpoint_picker);
   warn_of_predictor(plan, inputs.where, diagnostics);
-  Diagnostics scaled;  // try_load says it.
-  plan.make_load = LoadMaker{with_release_defaults(scenario, scaled), inputs.load, adapters};
-  if (!try_load(scenario, inputs.load, diagnostics)) return std::nullopt;
+  set_load_maker(plan, scenario, inputs, adapters);
+  if (!try_loads(scenario, inputs, diagnostics)) return std::nullopt;
   return plan;
 }
 
@@ -884,19 +1002,32 @@ void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnos
 }
 
 std::string hold_rate(RunPlan& plan, const HeldRate& hold) {
-  const auto* maker = plan.make_load.target<LoadMaker>();
-  if (maker == nullptr) return "the load is made by a caller";
-  LoadMaker changed = *maker;
-  if (std::string why_not = held(changed.workload, hold); !why_not.empty()) return why_not;
+  std::string why_not = "the load is made by a caller";
+  if (const auto* maker = plan.make_load.target<LoadMaker>()) {
+    LoadMaker changed = *maker;
+    why_not = held(changed.workload, hold);
+    if (why_not.empty()) plan.make_load = std::move(changed);
+  } else if (const auto* mix = plan.make_load.target<MixMaker>()) {
+    MixMaker changed = *mix;
+    why_not = held(changed, hold, plan.scenario.seed);
+    if (why_not.empty()) plan.make_load = std::move(changed);
+  }
+  if (!why_not.empty()) return why_not;
   plan.scenario.workload.hold = hold;
   plan.scenario.workload.demand.reset();
-  plan.make_load = std::move(changed);
   return {};
 }
 
 WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics) {
   WorkloadConfig out = workload;
-  if (workload.rate_scale == 1) return out;
+  for (std::size_t i = 0; i < workload.mix.size(); ++i) {
+    Diagnostics found;
+    WorkloadConfig scaled = at_scaled_rate(part_alone(workload, i), found);
+    out.mix[i].load = std::move(scaled.load);
+    out.mix[i].demand = std::move(scaled.demand);
+    place_in_mix(found, workload, i, diagnostics);
+  }
+  if (workload.rate_scale == 1 || !workload.mix.empty()) return out;
   if (out.demand && !out.hold) {
     out.demand->scale *= workload.rate_scale;
     return out;

@@ -24,8 +24,7 @@ struct ScenarioInputs {
   models::Catalogue catalogue;
   std::optional<policies::EndpointPickerConfig> endpoint_picker;
   workloads::LoadInputs load;  ///< The data that the load names.
-  /// Names and values of HTTP headers that the load tool adds to every request.
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<workloads::LoadInputs> mix;  ///< Those of each load of a mix.
   SourceLocation where;  ///< The scenario file, for messages.
 };
 
@@ -90,7 +89,8 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
 WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics);
 
 /// Makes the plan's load one stage (workloads::hold_rate()); what is due in its warm-up belongs to
-/// a stage that is not reported. Returns why the load has no rate to hold, or "".
+/// a stage that is not reported. The loads of a mix keep their shares of the rate. Returns why the
+/// load has no rate to hold, or "".
 std::string hold_rate(RunPlan& plan, const HeldRate& hold);
 
 }  // namespace routesim::sim

@@ -295,8 +295,33 @@ void describe(Describer& d, HeldRate& c) {
         c.warm_up, DurationRange{Duration::zero(), kMost});
 }
 
+namespace {
+constexpr RealRange kRateScales{.min = 0, .max = 1e6, .min_open = true};
+}
+
+void describe(Describer& d, MixPart& c) {
+  field(d, {"name", "Name of the load; its stages are called NAME/STAGE in results.", true},
+        c.name);
+  describe_tools(d, c.load);
+  field(d, {"demand", "As `demand` of the workload, for this load."}, c.demand);
+  field(d, {"rate_scale", "Multiplies every rate of this load, beside that of the workload."},
+        c.rate_scale, kRateScales);
+  field(d, {"lora_traffic_split", "As that of the workload, for this load."}, c.lora_traffic_split);
+  describe_treatment(d, c);
+  field(d,
+        {"goodput",
+         "What a request of this load must meet to count as good, such as [ttft:500ms]. Where "
+         "absent, the goals of the scenario, else those of the load tool's own file."},
+        c.goodput);
+}
+
 void describe(Describer& d, WorkloadConfig& c) {
   describe_tools(d, c.load);
+  field(d,
+        {"mix",
+         "Several loads in place of one, which begin together and run side by side. Each has its "
+         "own prompts, sessions, stages and draws, and is a traffic class in results."},
+        c.mix);
   field(d, {"options", "What the load tool's own file does not say."}, c.options);
   field(d,
         {"lora_traffic_split",
@@ -312,7 +337,7 @@ void describe(Describer& d, WorkloadConfig& c) {
          "Multiplies every rate of the load: of inference-perf's stages, of `vllm bench`, of "
          "groups; a trace plays so much faster. Durations stay, so stages send more requests. An "
          "error where the load has no rate."},
-        c.rate_scale, RealRange{.min = 0, .max = 1e6, .min_open = true});
+        c.rate_scale, kRateScales);
   field(
       d,
       {"hold",
@@ -339,6 +364,18 @@ void describe(Describer& d, WorkloadConfig& c) {
         c.client_overhead, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"response_overhead", "Detokenise, HTTP and network time after a token."},
         c.response_overhead, DurationRange{Duration::zero(), Duration::seconds(3600)});
+}
+
+workloads::LoadTraits traits_of(const WorkloadConfig& workload) {
+  if (workload.mix.empty()) return traits_of(workload.load);
+  workloads::LoadTraits out{.streams = traits_of(workload.mix[0].load).streams,
+                            .random_text = true};
+  for (const MixPart& part : workload.mix) {
+    const workloads::LoadTraits own = traits_of(part.load);
+    out.random_text = out.random_text && own.random_text;
+    out.finds_rates = out.finds_rates || own.finds_rates;
+  }
+  return out;
 }
 
 void describe(Describer& d, MeasuredConfig& c) {

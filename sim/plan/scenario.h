@@ -146,13 +146,24 @@ struct HeldRate {
 };
 void describe(Describer& d, HeldRate& c);
 
+/// One of several loads that run side by side, each a traffic class of its own.
+struct MixPart : workloads::TrafficClass {
+  workloads::Load load;
+  std::optional<workloads::Demand> demand;
+  double rate_scale = 1;  ///< Beside that of the workload.
+  std::optional<std::vector<workloads::LoraSplit>> lora_traffic_split;
+  std::vector<std::string> goodput;  ///< As Scenario::goodput, which it takes the place of.
+};
+void describe(Describer& d, MixPart& c);
+
 /// The load tool and what the client measures. Exactly one source of load is given.
 struct WorkloadConfig {
   workloads::Load load;
+  std::vector<MixPart> mix;  ///< In place of `load`; empty: one load.
   workloads::WorkloadOptions options;
   /// Adapters of any load; where absent, those of the load tool's own file.
   std::optional<std::vector<workloads::LoraSplit>> lora_traffic_split;
-  /// Classes of requests; empty: all requests are alike.
+  /// Classes of requests; empty: all requests are alike. resolve() makes them of a mix.
   std::vector<workloads::TrafficClass> classes;
   double rate_scale = 1;                    ///< Multiplies every rate of the load.
   std::optional<HeldRate> hold;             ///< Instead of its stages.
@@ -163,6 +174,8 @@ struct WorkloadConfig {
   Duration response_overhead;       ///< Detokenise, HTTP and network time after a token.
 };
 void describe(Describer& d, WorkloadConfig& c);
+/// What holds for all loads of the workload. The loads of a mix that can run stream alike.
+workloads::LoadTraits traits_of(const WorkloadConfig& workload);
 
 /// Published numbers a scenario is compared with.
 struct MeasuredConfig {

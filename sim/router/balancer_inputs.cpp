@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/rng.h"
+#include "sim/plan/mix.h"
 
 namespace routesim::sim {
 namespace {
@@ -69,7 +70,10 @@ BalancerInputs::BalancerInputs(policies::BalancerNeeds needs, const RunPlan& pla
   has_prefill_ = std::any_of(plan.pools.begin(), plan.pools.end(), [](const ResolvedPool& pool) {
     return pool.config.role == PoolRole::kPrefill;
   });
-  is_chat_ = workloads::traits_of(plan.scenario.workload.load).is_chat;
+  for_each_load(plan.scenario.workload,
+                [this](const std::string&, const workloads::Load& load, const auto&) {
+                  is_chat_.push_back(traits_of(load).is_chat);
+                });
 }
 
 policies::BalancerRequest BalancerInputs::request(const workloads::Request& request,
@@ -84,7 +88,8 @@ policies::BalancerRequest BalancerInputs::request(const workloads::Request& requ
     write_prefix_text(*request.prompt, prefix_characters_, prefix_);
     out.prefix = prefix_;
   }
-  const policies::ChatText seen = !is_chat_      ? policies::ChatText::kMessages
+  const bool is_chat = is_chat_[is_chat_.size() > 1 ? request.traffic_class : 0];
+  const policies::ChatText seen = !is_chat       ? policies::ChatText::kMessages
                                   : has_prefill_ ? needs_.chat_text_with_prefill
                                                  : needs_.chat_text;
   if (needs_.text) {

@@ -19,7 +19,7 @@ constexpr std::uint64_t kObjectiveSalt = 0x0b1ec71fe;
 /// Bytes of text that a router sees in a token of this load.
 double bytes_per_token(const WorkloadConfig& w) {
   if (w.options.bytes_per_token) return *w.options.bytes_per_token;
-  return traits_of(w.load).random_text ? workloads::kRandomBytesPerToken
+  return traits_of(w).random_text ? workloads::kRandomBytesPerToken
                                        : workloads::kTextBytesPerToken;
 }
 
@@ -108,7 +108,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
     : plan_(plan),
       seed_(seed),
       bytes_per_token_(bytes_per_token(plan.scenario.workload)),
-      streams_(traits_of(plan.scenario.workload.load).streams),
+      streams_(traits_of(plan.scenario.workload).streams),
       endpoints_(endpoints),
       replicas_(replicas),
       decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas)) {

@@ -135,6 +135,7 @@ std::vector<Direction> all_rooms() {
       {"workloads/inference_perf",
        {"base", "workloads", "workloads/conversations", "workloads/sessions", "workloads/traces"}},
       {"workloads/load", {"base", "workloads/"}},
+      {"workloads/mix", {"base", "workloads", "workloads/traces"}},
       {"bench", {"base", "policies/", "models/", "workloads/", "sim/", "tools/", "tests/policies"}},
       {"tests", {"base", "policies/", "models/", "workloads/", "sim/", "tools/", "tests/"}},
   };

@@ -150,6 +150,8 @@ TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
        "ntpot:1s", "--goodput", "request_latency:9s"},
       // Traffic classes.
       {source + "/docs/examples/tenants.yaml", "--series"},
+      // Loads side by side.
+      {source + "/scenarios/mix-chat-and-batch-2xh100.yaml"},
       // Stages of a fixed concurrency, after requests that the load tool does not report.
       {source + "/scenarios/holdout/vllm-router-llama-3.1-8b-pd-dp8.yaml"},
       // Published numbers, and KV blocks that matter.

@@ -283,6 +283,16 @@ AutoscalerConfig quick_autoscaler(RandomStream& random) {
   return c;
 }
 
+/// Some scenarios get routers that try again themselves.
+void take_other_router(Scenario& s, std::uint64_t seed) {
+  const BalancerKind was = s.routing.balancer;
+  if (was != BalancerKind::kRoundRobin && was != BalancerKind::kRandom) return;
+  RandomStream random(seed, Stream::kTest, 78);
+  const std::array names{"smg-round-robin", "vllm-router-random", "ray-power-of-two", ""};
+  const std::string name = names[random.below(names.size())];
+  if (!name.empty()) s.routing.balancer = *policies::find_balancer(name);
+}
+
 /// Scenario number `seed` of the swarm, with up to five events in its first 300 ms.
 std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
   RunPlan plan = testing::swarm_plan(seed);
@@ -338,14 +348,7 @@ std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
                                         .leave = ms(draw(random, 0, 30)),
                                         .leave_unseen = ms(draw(random, 0, 60))};
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
-  // Routers that try again themselves.
-  RandomStream other(seed, Stream::kTest, 78);
-  const BalancerKind was = s.routing.balancer;
-  if (was == BalancerKind::kRoundRobin || was == BalancerKind::kRandom)
-    if (const char* const name = std::array{"smg-round-robin", "vllm-router-random",
-                                            "ray-power-of-two", ""}[other.below(4)];
-        name[0] != 0)
-      s.routing.balancer = *policies::find_balancer(name);
+  take_other_router(s, seed);
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include "tests/sim/endpoint_picker_fixture.h"
 #include "tests/sim/sim_fixture.h"
 #include "tests/sim/swarm_load.h"
+#include "workloads/mix/mixed_load.h"
 
 namespace routesim::sim::testing {
 
@@ -223,6 +224,18 @@ void add_other_blocks(Dice& dice, RunPlan& plan) {
   plan.pools.push_back(std::move(pool));
 }
 
+/// A second load beside that of the plan.
+void mix_in(SwarmLoadOptions other, RunPlan& plan) {
+  other.first_content = 1'000'000;
+  plan.headers.resize(2);
+  plan.make_load = [other, first = plan.make_load](std::uint64_t s, Diagnostics& d) {
+    std::vector<workloads::MixedPart> parts;
+    parts.push_back({.name = "first", .load = first(s, d)});
+    parts.push_back({.name = "other", .load = std::make_unique<SwarmLoad>(other, s + 1)});
+    return workloads::mix_loads(std::move(parts));
+  };
+}
+
 RunPlan make_plan(Dice dice, const std::string& name) {
   RunPlan plan;
   plan.scenario.name = name;
@@ -254,6 +267,8 @@ RunPlan make_plan(Dice dice, const std::string& name) {
   plan.make_load = [load](std::uint64_t s, Diagnostics&) {
     return std::make_unique<SwarmLoad>(load, s);
   };
+  // Few pulls fail, and they should still be seen.
+  if (!plan.pools.front().rules.tiers.in_use() && dice.one_in(6)) mix_in(swarm_load(dice), plan);
   return plan;
 }
 

@@ -26,6 +26,7 @@ struct SwarmLoadOptions {
   double early_end = 0;               ///< Share of answers that end before max_tokens.
   double timeouts = 0;                ///< Share of requests with a short patience.
   double timeout_ms = 50;
+  std::uint64_t first_content = 0;  ///< Texts of its own are numbered from here.
 };
 
 class SwarmLoad final : public workloads::LoadGenerator {
@@ -94,7 +95,8 @@ class SwarmLoad final : public workloads::LoadGenerator {
                      up_to(options_.head));
     else
       builder.append(u.history);
-    if (random_.below(4) != 0) builder.append(1000 + next_content_++, up_to(options_.tail));
+    if (random_.below(4) != 0)
+      builder.append(1000 + options_.first_content + next_content_++, up_to(options_.tail));
     return std::move(builder).build(next_prompt_++, reusable);
   }
 
@@ -115,7 +117,7 @@ class SwarmLoad final : public workloads::LoadGenerator {
     r.output_tokens = up_to(options_.output);
     r.max_tokens = r.output_tokens;
     if (random_.uniform() < options_.early_end) r.max_tokens += up_to(3);
-    r.output_content = (std::uint64_t{1} << 40) + r.id.value();
+    r.output_content = (std::uint64_t{1} << 40) + options_.first_content + r.id.value();
     if (options_.conversation) r.session = index + 1;
     r.priority = static_cast<std::int32_t>(random_.below(3));
     if (random_.uniform() < options_.timeouts)

@@ -572,7 +572,8 @@ void expect_true_survival(const Json& r, const Said& said) {
   }
   const double more = best["price_per_hour"].get<double>() - bare["price_per_hour"].get<double>();
   const bool same = bare["replicas"] == best["replicas"];
-  EXPECT_EQ(same, more == 0);
+  // Whole nodes may have room for what the events take.
+  EXPECT_TRUE(same ? more == 0 : more >= 0);
   const bool one = fleet_words(bare["replicas"]) == "1 a";
   EXPECT_TRUE(said.has(
       "It also holds through " + names +

@@ -74,16 +74,37 @@ std::string read_goal(const std::string& text, GoodputGoals& goals) {
   return {};
 }
 
-GoodputGoals goals_of(const sim::Scenario& scenario) {
+namespace {
+
+GoodputGoals goals_in(const std::vector<std::string>& texts) {
   GoodputGoals goals;
-  for (const std::string& goal : scenario.goodput) (void)read_goal(goal, goals);
-  if (!goals.empty()) return goals;
-  const workloads::GoodputConstraints c = traits_of(scenario.workload.load).goodput;
+  for (const std::string& goal : texts) (void)read_goal(goal, goals);
+  return goals;
+}
+
+GoodputGoals goals_of_tool(const workloads::Load& load) {
+  const workloads::GoodputConstraints c = traits_of(load).goodput;
   return {.ttft = c.ttft,
           .tpot = c.tpot,
           .itl = c.itl,
           .ntpot = c.ntpot,
-          .request_latency = c.request_latency};
+          .request_latency = c.request_latency,
+          .of_parts = {}};
+}
+
+}  // namespace
+
+GoodputGoals goals_of(const sim::Scenario& scenario) {
+  GoodputGoals goals = goals_in(scenario.goodput);
+  std::vector<GoodputGoals> of_parts;
+  for (const sim::MixPart& part : scenario.workload.mix) {
+    GoodputGoals own = goals_in(part.goodput);
+    if (own.empty()) own = goals.empty() ? goals_of_tool(part.load) : goals;
+    of_parts.push_back(std::move(own));
+  }
+  if (goals.empty() && of_parts.empty()) return goals_of_tool(scenario.workload.load);
+  goals.of_parts = std::move(of_parts);
+  return goals;
 }
 
 bool GoodputObserver::keeps_time(const sim::Scenario& scenario) {
@@ -131,9 +152,11 @@ bool GoodputObserver::count(const sim::RequestRecord& record) {
   ToolGoodput& tool = stages_[stage].tool;
   tool.first_send = std::min(tool.first_send, record.sent);
   tool.last_end = std::max(tool.last_end, record.end + record.held_open);
+  const bool mixed = !goals_.of_parts.empty();
+  const GoodputGoals& goals = goals_.of(mixed ? std::int64_t{record.traffic_class} : -1);
   bool good = true, good_for_tool = true;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::optional<double>& bound = goals_.*kGoals[i].goal;
+    const std::optional<double>& bound = goals.*kGoals[i].goal;
     if (!bound) continue;
     const bool about_tokens = i <= kLastOfTokens;
     const bool met = values[i] <= *bound && (sees_tokens_ || !about_tokens);
@@ -165,17 +188,25 @@ void GoodputObserver::complete(sim::RunResult& run) const {
   const GoodputResult counts = result(run);
   for (std::size_t i = 0; i < run.stages.size(); ++i)
     run.stages[i].good_requests = counts.stages[i].good;
+  for (std::size_t i = 0; i < counts.parts.size(); ++i)
+    run.classes[i].good_requests = counts.parts[i].good;
   run.summary.good_requests = counts.summary.good;
 }
 
 GoodputResult GoodputObserver::result(const sim::RunResult& run) const {
-  GoodputResult result{.goals = goals_, .stages = stages_, .summary = {}};
+  GoodputResult result{.goals = goals_, .stages = stages_, .summary = {}, .parts = {}};
   result.stages.resize(run.stages.size());
+  const auto add = [](GoodputCount& to, const GoodputCount& stage) {
+    to.good += stage.good;
+    to.good_tokens += stage.good_tokens;
+    to.tool.add(stage.tool);
+  };
   for (std::size_t i = 0; i < run.stages.size(); ++i) {
     if (!run.stages[i].info.reported) continue;
-    result.summary.good += result.stages[i].good;
-    result.summary.good_tokens += result.stages[i].good_tokens;
-    result.summary.tool.add(result.stages[i].tool);
+    add(result.summary, result.stages[i]);
+    if (run.stages[i].info.part < 0) continue;
+    result.parts.resize(run.classes.size());
+    add(result.parts[static_cast<std::size_t>(run.stages[i].info.part)], result.stages[i]);
   }
   return result;
 }

@@ -1,6 +1,7 @@
 // Goodput: how many requests met every latency goal at once.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +22,18 @@ namespace routesim::tools {
 /// request's tokens is its time per output token, so `itl` bounds the same number as `tpot`.
 struct GoodputGoals {
   std::optional<double> ttft, tpot, itl, ntpot, request_latency;
+  /// Those of each load of a mix, in place of the others; empty where there is no mix.
+  std::vector<GoodputGoals> of_parts;
 
-  bool empty() const { return !ttft && !tpot && !itl && !ntpot && !request_latency; }
+  bool empty() const {
+    return !ttft && !tpot && !itl && !ntpot && !request_latency &&
+           std::all_of(of_parts.begin(), of_parts.end(),
+                       [](const GoodputGoals& part) { return part.empty(); });
+  }
+  /// The goals that hold for a load of the mix; -1: for the whole run.
+  const GoodputGoals& of(std::int64_t part) const {
+    return part < 0 || of_parts.empty() ? *this : of_parts[static_cast<std::size_t>(part)];
+  }
 };
 
 /// The goals that are set, by name, in a fixed order.
@@ -58,10 +69,11 @@ struct GoodputResult {
   GoodputGoals goals;
   std::vector<GoodputCount> stages;  ///< By stage.
   GoodputCount summary;              ///< Of the reported stages.
+  std::vector<GoodputCount> parts;   ///< The same by load of a mix.
 };
 
-/// The goals a scenario states: its own `goodput`, else its load tool's `report.goodput`. A goal
-/// that cannot be read is left out.
+/// The goals a scenario states: its own `goodput`, else its load tool's `report.goodput`. A load of
+/// a mix has its own before both. A goal that cannot be read is left out.
 GoodputGoals goals_of(const sim::Scenario& scenario);
 
 /// The share of requests within the goals that a scenario expects of the whole run, as in
@@ -83,7 +95,7 @@ class GoodputObserver final : public sim::Observer {
   void on_start(const sim::RunView& view) override;
   void on_sent(const workloads::Request& request, SimTime now) override;
   void on_done(const sim::RequestRecord& record) override;
-  /// Fills in `good_requests` of the stages and of the whole run.
+  /// Fills in `good_requests` of the stages, of the loads of a mix and of the whole run.
   void complete(sim::RunResult& run) const;
   /// Nothing where no timeline is kept.
   const std::optional<sim::TimelineCounter>& over_time() const { return over_time_; }

@@ -431,6 +431,8 @@ void describe(Describer& d, StageRecord& r) {
   if (r.name) field(d, {"name", "Number or name of the stage, or name of the class."}, *r.name);
   if (r.reported)
     field(d, {"reported", "Part of the summary; warm-up stages are not."}, *r.reported);
+  if (r.reported)
+    field(d, {"part", "The load that has the stage. Absent where there is no mix."}, r.part);
   describe(d, r.lifecycle);
   field(d,
         {"prefix_hit_ratio",
@@ -447,11 +449,22 @@ void describe(Describer& d, StageRecord& r) {
           r.requests_sent_per_s);
   field(d, {"quantiles", "Latencies at each of quantile_levels, s. Null when there is no value."},
         r.quantiles);
-  if (r.overloaded)
-    field(d, {"goodput", "Requests that succeeded within every goal of goodput_goals."}, r.goodput);
+  field(d,
+        {"goodput",
+         "Requests that succeeded within every goal of goodput_goals. Of traffic classes only the "
+         "loads of a mix have it."},
+        r.goodput);
   if (r.reported)
     field(d, {"measured", "Published numbers of this stage. Absent when the scenario has none."},
           r.measured);
+}
+
+void describe(Describer& d, ClassRecord& r) {
+  describe(d, static_cast<StageRecord&>(r));
+  field(d,
+        {"goodput_goals",
+         "Latency goals that good requests of this load meet: bounds, s. Absent without a mix."},
+        r.goodput_goals);
 }
 
 void describe(Describer& d, TrustRecord::Pool& r) {

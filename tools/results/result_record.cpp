@@ -167,12 +167,14 @@ StageRecord stage_record(const VariantReport& variant, const StageResult& stage,
                          const GoodputCount* goodput) {
   const bool is_summary = &stage == &variant.result.summary;
   LifecycleForm form = lifecycle_form(variant.scenario);
-  form.goals = variant.goodput ? &variant.goodput->goals : nullptr;
+  form.goals = variant.goodput ? &variant.goodput->goals.of(stage.info.part) : nullptr;
   form.goodput = goodput != nullptr ? &goodput->tool : nullptr;
   StageRecord out = is_summary ? StageRecord::whole_run() : StageRecord();
   if (!is_summary) {
     out.name = stage.info.name;
     out.reported = stage.info.reported;
+    if (stage.info.part >= 0)
+      out.part = variant.scenario.workload.mix[static_cast<std::size_t>(stage.info.part)].name;
   }
   fill(out, stage, form, is_summary);
   out.kv_cache_usage = {.mean = stage.kv_cache_usage_mean, .max = stage.kv_cache_usage_max};
@@ -189,11 +191,25 @@ StageRecord stage_record(const VariantReport& variant, const StageResult& stage,
   return out;
 }
 
-ClassRecord class_record(const VariantReport& variant, const StageResult& requests) {
+Named<double> goals_record(const GoodputGoals& goals) {
+  Named<double> out;
+  for (const auto& [name, bound] : goal_list(goals)) out.items.emplace_back(name, bound);
+  return out;
+}
+
+ClassRecord class_record(const VariantReport& variant, std::size_t which) {
+  const StageResult& requests = variant.result.classes[which];
   ClassRecord out;
   out.name = requests.info.name;
   LifecycleForm form = lifecycle_form(variant.scenario);
   form.rate_is_count = false;
+  if (variant.goodput && which < variant.goodput->parts.size()) {
+    const GoodputCount& count = variant.goodput->parts[which];
+    form.goals = &variant.goodput->goals.of(static_cast<std::int64_t>(which));
+    form.goodput = &count.tool;
+    out.goodput_goals = goals_record(*form.goals);
+    out.goodput = goodput_record(requests, count);
+  }
   fill(out, requests, form, true);
   return out;
 }
@@ -263,18 +279,14 @@ VariantRecord variant_record(const VariantReport& variant) {
   out.name = variant.name;
   if (!variant.scan_of.empty()) out.scan_of = variant.scan_of;
   if (!variant.fleet_of.empty()) out.fleet_of = variant.fleet_of;
-  if (goodput != nullptr) {
-    out.goodput_goals.emplace();
-    for (const auto& [name, bound] : goal_list(goodput->goals))
-      out.goodput_goals->items.emplace_back(name, bound);
-  }
+  if (goodput != nullptr) out.goodput_goals = goals_record(goodput->goals);
   out.stages = stage_records(variant, false);
   out.summary =
       stage_record(variant, result.summary, goodput != nullptr ? &goodput->summary : nullptr);
   if (!result.classes.empty()) {
     out.classes.emplace();
-    for (const StageResult& requests : result.classes)
-      out.classes->push_back(class_record(variant, requests));
+    for (std::size_t i = 0; i < result.classes.size(); ++i)
+      out.classes->push_back(class_record(variant, i));
   }
   out.routing = result.routing;
   out.kv_tiers = result.summary.tiers;
@@ -318,7 +330,7 @@ StageRecord StageRecord::traffic_class() {
 }
 
 LifecycleForm lifecycle_form(const sim::Scenario& scenario) {
-  const auto& traits = traits_of(scenario.workload.load);
+  const auto& traits = traits_of(scenario.workload);
   LifecycleForm form{.percentiles = {}, .rate_is_count = traits.rate_is_count};
   for (const double q : traits.percentiles)
     if (std::ranges::find(form.percentiles, q) == form.percentiles.end())

@@ -127,6 +127,7 @@ struct StageRecord {
 
   std::optional<std::string> name = "";
   std::optional<bool> reported = true;
+  std::optional<std::string> part = {};  ///< Name of the load, of a mix.
   LifecycleRecord lifecycle;
   double prefix_hit_ratio = 0;
   std::optional<UsageRecord> kv_cache_usage = UsageRecord();
@@ -145,6 +146,7 @@ struct StageRecord {
 
 /// The requests of one traffic class.
 struct ClassRecord : StageRecord {
+  std::optional<Named<double>> goodput_goals;  ///< Of a load of a mix, seconds.
   ClassRecord() : StageRecord(traffic_class()) {}
 };
 
@@ -308,6 +310,7 @@ struct RunRecord {
 
 void describe(Describer& d, LifecycleRecord& r);
 void describe(Describer& d, StageRecord& r);
+void describe(Describer& d, ClassRecord& r);
 void describe(Describer& d, VariantRecord& r);
 void describe(Describer& d, ReplicationsRecord::Percent& r);
 void describe(Describer& d, ReplicationsRecord& r);

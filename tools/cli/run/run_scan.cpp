@@ -107,7 +107,8 @@ bool set_rate(LoadedVariant& variant, const std::vector<double>& rates, const Sc
   }
   double factor = rate.value;
   if (!rate.is_factor) {
-    if (rates.size() != 1 || !(rates.front() > 0) || !std::isfinite(rates.front())) {
+    if (rates.size() != 1 || !(rates.front() > 0) || !std::isfinite(rates.front()) ||
+        !variant.scenario.workload.mix.empty()) {
       diagnostics.error(
           where, "workload",
           "has no single rate, so --rate " + number_text(rate.value) + " does not say what to set",

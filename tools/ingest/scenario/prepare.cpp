@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "policies/config/make_scheduler.h"
 #include "policies/index/sha256.h"
+#include "sim/plan/mix.h"
 #include "tools/ingest/scenario/run_checks.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/traces/measured_file.h"
@@ -42,14 +43,20 @@ std::string path_at(const LoadedVariant& variant, const std::string& key,
   return resolve_path(written, variant.provenance.nearest(key));
 }
 
-/// Reports what cannot be read of the scenario's `goodput`.
+/// Reports what cannot be read of the scenario's `goodput`, and of those of a mix.
 void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics) {
-  GoodputGoals goals;
-  for (std::size_t i = 0; i < variant.scenario.goodput.size(); ++i) {
-    const std::string path = element_path("goodput", i);
-    const std::string error = read_goal(variant.scenario.goodput[i], goals);
-    if (!error.empty()) diagnostics.error(variant.provenance.nearest(path), path, error);
-  }
+  const auto check = [&](const std::vector<std::string>& texts, const std::string& key) {
+    GoodputGoals goals;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const std::string path = element_path(key, i);
+      const std::string error = read_goal(texts[i], goals);
+      if (!error.empty()) diagnostics.error(variant.provenance.nearest(path), path, error);
+    }
+  };
+  check(variant.scenario.goodput, "goodput");
+  const std::vector<sim::MixPart>& mix = variant.scenario.workload.mix;
+  for (std::size_t i = 0; i < mix.size(); ++i)
+    check(mix[i].goodput, sim::part_path(i) + ".goodput");
 }
 
 /// Whether the file a key names can be read; if not, says so at the key.
@@ -114,14 +121,15 @@ std::vector<std::string> matching_files(const std::string& path) {
   return out;
 }
 
-/// The files of recorded sessions that the load replays, in the order they are read. A folder
-/// without *.json, and a path without a file, are errors at their keys.
-std::vector<ReferencedFile> replay_files(const LoadedVariant& variant, Diagnostics& diagnostics) {
+/// The files of recorded sessions that the load at `place` replays, in the order they are read. A
+/// folder without *.json, and a path without a file, are errors at their keys.
+std::vector<ReferencedFile> replay_files(const LoadedVariant& variant, const std::string& place,
+                                         const workloads::Load& load, Diagnostics& diagnostics) {
   using Kind = workloads::LoadFile::Kind;
   std::vector<ReferencedFile> out;
-  for (const workloads::LoadFile& named : files_of(variant.scenario.workload.load)) {
+  for (const workloads::LoadFile& named : files_of(load)) {
     if (named.kind != Kind::kSessions && named.kind != Kind::kSessionFolder) continue;
-    const std::string key = "workload." + named.key;
+    const std::string key = child_path(place, named.key);
     const SourceLocation where = variant.provenance.nearest(key);
     const std::string path = resolve_path(named.path, where);
     if (named.kind == Kind::kSessionFolder) {
@@ -146,12 +154,14 @@ std::vector<ReferencedFile> replay_files(const LoadedVariant& variant, Diagnosti
 
 /// Reads them all. Null when the load replays no files, or after an error.
 std::shared_ptr<const workloads::Sessions> read_replay_sessions(const LoadedVariant& variant,
+                                                                const std::string& place,
+                                                                const workloads::Load& load,
                                                                 Diagnostics& diagnostics) {
   Diagnostics found;
-  const std::vector<ReferencedFile> files = replay_files(variant, found);
+  const std::vector<ReferencedFile> files = replay_files(variant, place, load, found);
   std::shared_ptr<const workloads::Sessions> sessions;
   if (!files.empty()) {
-    const std::unique_ptr<SessionFiles> reader = session_files(variant.scenario.workload.load);
+    const std::unique_ptr<SessionFiles> reader = session_files(load);
     for (const ReferencedFile& file : files) {
       const std::unique_ptr<std::istream> in =
           open_records(file.path, variant.provenance.nearest(file.key), file.key, found);
@@ -165,12 +175,18 @@ std::shared_ptr<const workloads::Sessions> read_replay_sessions(const LoadedVari
   return sessions;
 }
 
-/// Opens the files that the load names.
-void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs,
-                     Diagnostics& diagnostics) {
+/// Opens the files that the load at `place` names, and its demand.
+workloads::LoadInputs open_load_files(const LoadedVariant& variant, const std::string& place,
+                                      const workloads::Load& load,
+                                      const std::optional<workloads::Demand>& demand,
+                                      Diagnostics& diagnostics) {
   using Kind = workloads::LoadFile::Kind;
-  for (const workloads::LoadFile& file : files_of(variant.scenario.workload.load)) {
-    const std::string key = "workload." + file.key;
+  workloads::LoadInputs inputs;
+  const auto where_of = [&](const std::string& key) {
+    return variant.provenance.nearest(child_path(place, key));
+  };
+  for (const workloads::LoadFile& file : files_of(load)) {
+    const std::string key = child_path(place, file.key);
     const SourceLocation where = variant.provenance.nearest(key);
     const std::string path = path_at(variant, key, file.path);
     if (file.kind == Kind::kTrace)
@@ -179,23 +195,22 @@ void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs
            .path_where = where,
            .path_key = key,
            .format = file.format,
-           .format_where = variant.provenance.nearest("workload." + file.format_key),
-           .format_key = "workload." + file.format_key,
+           .format_where = where_of(file.format_key),
+           .format_key = child_path(place, file.format_key),
            .columns = file.columns == nullptr ? std::nullopt : std::optional(*file.columns),
-           .columns_where = variant.provenance.nearest("workload." + file.columns_key),
-           .columns_key = "workload." + file.columns_key,
+           .columns_where = where_of(file.columns_key),
+           .columns_key = child_path(place, file.columns_key),
            .missing = file.missing == nullptr ? std::nullopt : std::optional(*file.missing),
-           .missing_where = variant.provenance.nearest("workload." + file.missing_key),
-           .missing_key = "workload." + file.missing_key},
+           .missing_where = where_of(file.missing_key),
+           .missing_key = child_path(place, file.missing_key)},
           diagnostics);
     else if (file.kind == Kind::kShareGpt)
       inputs.conversations = open_conversations(path, where, key, diagnostics);
     else if (file.kind == Kind::kPrompts)
       inputs.conversations = open_prompts(path, where, key, diagnostics);
   }
-  const std::optional<workloads::Demand>& demand = variant.scenario.workload.demand;
   if (demand && !demand->arrivals_of.empty()) {
-    const std::string key = "workload.demand.arrivals_of";
+    const std::string key = place + ".demand.arrivals_of";
     inputs.demand_trace = open_trace({.path = path_at(variant, key, demand->arrivals_of),
                                       .path_where = variant.provenance.nearest(key),
                                       .path_key = key,
@@ -205,7 +220,8 @@ void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs
                                      diagnostics);
   }
   if (inputs.trace) inputs.survey = std::make_shared<workloads::TraceSurvey>();
-  inputs.sessions = read_replay_sessions(variant, diagnostics);
+  inputs.sessions = read_replay_sessions(variant, place, load, diagnostics);
+  return inputs;
 }
 
 /// Compares the router's document with the servers.
@@ -323,8 +339,11 @@ sim::ScenarioInputs open_inputs(const LoadedVariant& variant, sim::Scenario& sce
   Diagnostics catalogue;
   inputs.catalogue = scenario_catalogue(variant, scenario, catalogue);
   append(found, catalogue);
-  open_load_files(variant, inputs.load, found);
-  inputs.headers = request_headers(variant);
+  for_each_load(variant.scenario.workload, [&](const std::string& place, const auto& load,
+                                               const auto& demand) {
+    inputs.mix.push_back(open_load_files(variant, place, load, demand, found));
+  });
+  inputs.load = inputs.mix.front();
   // A catalogue that cannot be read may hold any name.
   if (found.has_errors() && !catalogue.has_errors()) sim::check_names(scenario, inputs, found);
   return inputs;
@@ -372,7 +391,10 @@ void check_variant(const LoadedVariant& variant, Diagnostics& diagnostics) {
   sim::Scenario scenario = variant.scenario;
   const sim::ScenarioInputs inputs = open_inputs(variant, scenario, found);
   if (!found.has_errors()) sim::check_names(scenario, inputs, found);
-  workloads::check_traffic_classes(scenario.workload.classes, "workload.classes", found);
+  if (scenario.workload.mix.empty())
+    workloads::check_traffic_classes(scenario.workload.classes, "workload.classes", found);
+  else
+    sim::check_mix(scenario.workload, found);
   Diagnostics more = variant.provenance.located(found, prefixes());
   check_goals(variant, more);
   (void)load_measured(variant, more);
@@ -483,9 +505,11 @@ std::string scenario_hash(const LoadedScenario& scenario) {
         add(text);
     };
     add_file("routing.endpoint_picker", variant.scenario.routing.endpoint_picker.path);
-    const workloads::Load& load = variant.scenario.workload.load;
-    if (const Document* document = document_of(load))
-      add_file("workload." + std::string(load_key(load)), document->path);
+    for_each_load(variant.scenario.workload,
+                  [&](const std::string& place, const workloads::Load& load, const auto&) {
+                    if (const Document* document = document_of(load))
+                      add_file(child_path(place, load_key(load)), document->path);
+                  });
   }
   return encode_hex(sha.finish());
 }
@@ -500,19 +524,22 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
       files.push_back({key, resolve_path(document.path, document.root->where())});
   };
   using Kind = workloads::LoadFile::Kind;
-  const workloads::Load& load = variant.scenario.workload.load;
-  if (const Document* document = document_of(load))
-    add_document("workload." + std::string(load_key(load)), *document);
-  for (const workloads::LoadFile& file : files_of(load))
-    if (file.kind != Kind::kSessions && file.kind != Kind::kSessionFolder &&
-        file.kind != Kind::kUnread)
-      add("workload." + file.key, file.path);
-  if (const auto& demand = variant.scenario.workload.demand) {
-    add("workload.demand.csv", demand->csv);
-    add("workload.demand.arrivals_of", demand->arrivals_of);
-  }
-  Diagnostics unread;  // Reported when the files were needed.
-  for (ReferencedFile& file : replay_files(variant, unread)) files.push_back(std::move(file));
+  for_each_load(variant.scenario.workload, [&](const std::string& place,
+                                               const workloads::Load& load, const auto& demand) {
+    if (const Document* document = document_of(load))
+      add_document(child_path(place, load_key(load)), *document);
+    for (const workloads::LoadFile& file : files_of(load))
+      if (file.kind != Kind::kSessions && file.kind != Kind::kSessionFolder &&
+          file.kind != Kind::kUnread)
+        add(child_path(place, file.key), file.path);
+    if (demand) {
+      add(place + ".demand.csv", demand->csv);
+      add(place + ".demand.arrivals_of", demand->arrivals_of);
+    }
+    Diagnostics unread;  // Reported when the files were needed.
+    for (ReferencedFile& file : replay_files(variant, place, load, unread))
+      files.push_back(std::move(file));
+  });
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);
   if (variant.scenario.routing.library)
     add("routing.library.path", variant.scenario.routing.library->path);

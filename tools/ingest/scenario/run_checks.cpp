@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "policies/config/make_scheduler.h"
 #include "policies/views.h"
+#include "sim/plan/mix.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/ingest/loads/inference_perf_yaml.h"
 #include "tools/results/text_table.h"
@@ -55,7 +56,7 @@ bool has_no_tokens(const workloads::Request& request) {
 /// its own.
 void check_shared(const sim::RunPlan& plan, const std::vector<workloads::Request>& requests,
                   Diagnostics& diagnostics) {
-  if (!traits_of(plan.scenario.workload.load).is_trace || requests.size() < 2) return;
+  if (!traits_of(plan.scenario.workload).is_trace || requests.size() < 2) return;
   std::set<std::uint64_t> contents;
   for (const workloads::Request& request : requests) {
     const std::vector<workloads::Segment>& segments = request.prompt->segments;
@@ -143,7 +144,7 @@ void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   const std::vector<workloads::Request> requests = first_requests(plan, kEnoughRequests);
   check_shared(plan, requests, diagnostics);
   // A trace is warned about where its record stands.
-  if (!traits_of(plan.scenario.workload.load).is_trace &&
+  if (!traits_of(plan.scenario.workload).is_trace &&
       std::any_of(requests.begin(), requests.end(), has_no_tokens))
     diagnostics.warning({}, "workload",
                         "has prompts of 0 tokens, which vLLM refuses: they are sent with 1",
@@ -248,7 +249,16 @@ void check_memory(const sim::RunPlan& plan, std::optional<std::int64_t> availabl
 }
 
 std::vector<std::pair<std::string, std::string>> request_headers(const LoadedVariant& variant) {
-  return workloads::headers_of(traits_of(variant.scenario.workload.load).headers);
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto add = [&out](const Document& headers) {
+    for (auto& header : workloads::headers_of(headers)) out.push_back(std::move(header));
+  };
+  for_each_load(variant.scenario.workload,
+                [&](const std::string&, const workloads::Load& load, const auto&) {
+                  add(traits_of(load).headers);
+                });
+  for (const workloads::TrafficClass& c : classes_of(variant.scenario.workload)) add(c.headers);
+  return out;
 }
 
 void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics) {
@@ -284,13 +294,16 @@ void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics)
                                          (read.empty() ? " reads no headers (got " + unread + ")"
                                                        : " does not read " + unread)));
   };
-  const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
-  if (load.headers.root != nullptr)
-    check(*load.headers.root, "workload." + load.headers_key, kInferencePerfFormat);
-  const std::vector<workloads::TrafficClass>& classes = variant.scenario.workload.classes;
+  const sim::WorkloadConfig& workload = variant.scenario.workload;
+  for_each_load(workload, [&](const std::string& place, const workloads::Load& load, const auto&) {
+    const workloads::LoadTraits traits = traits_of(load);
+    if (traits.headers.root != nullptr)
+      check(*traits.headers.root, child_path(place, traits.headers_key), kInferencePerfFormat);
+  });
+  const std::vector<workloads::TrafficClass> classes = classes_of(workload);
   for (std::size_t i = 0; i < classes.size(); ++i)
     if (classes[i].headers.root != nullptr)
-      check(*classes[i].headers.root, child_path(element_path("workload.classes", i), "headers"),
+      check(*classes[i].headers.root, child_path(class_path(workload, i), "headers"),
             ReadOptions{}.format);
 }
 

@@ -41,7 +41,8 @@ MemoryNeed memory_need(const sim::RunPlan& plan);
 void check_memory(const sim::RunPlan& plan, std::optional<std::int64_t> available,
                   Diagnostics& diagnostics);
 
-/// Names and values, in the order of the file; entries that are no text are left out.
+/// Names and values that some request has: of the load tools, then of the traffic classes. Entries
+/// that are no text are left out.
 std::vector<std::pair<std::string, std::string>> request_headers(const LoadedVariant& variant);
 
 /// Warns of headers that nothing before the servers reads. Servers do not look at them.

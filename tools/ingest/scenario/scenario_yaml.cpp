@@ -1,11 +1,13 @@
 #include "tools/ingest/scenario/scenario_yaml.h"
 
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "sim/plan/mix.h"
 #include "sim/plan/router_costs.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/ingest/loads/guidellm_yaml.h"
@@ -175,47 +177,78 @@ Ptr map_in_file(const Ptr& scalar, const std::string& key, std::string_view harn
                         : ConfigNode::make_map({}, scalar->where());
 }
 
-/// The scenario with what load tools have as text, or in a file, in place.
-Ptr with_load_files(const Ptr& root, Diagnostics& diagnostics) {
+/// Changes `workload`, or a load of its mix. Messages name keys as if it were `workload`.
+using ChangeLoad = std::function<Ptr(const Ptr&, Diagnostics&)>;
+
+/// The scenario with its workload changed, and each load of its mix.
+Ptr change_loads(const Ptr& root, const ChangeLoad& change, Diagnostics& diagnostics) {
   return change_member(root, "workload", [&](const Ptr& workload) {
-    const Ptr part = change_member(workload, "guidellm", [&](const Ptr& value) {
-      return value->is_scalar() ? map_in_file(value, "workload.guidellm", "guidellm", diagnostics)
-                                : value;
-    });
-    return change_member(part, "vllm_bench", [&](const Ptr& value) {
-      if (!value->is_scalar()) return value;
-      const Ptr command = vllm_bench_command(*value, "workload.vllm_bench", diagnostics);
-      return command != nullptr
-                 ? command
-                 : map_in_file(value, "workload.vllm_bench", "vllm-benchmark", diagnostics);
+    return change_member(change(workload, diagnostics), "mix", [&](const Ptr& mix) {
+      if (!mix->is_sequence()) return mix;
+      std::size_t part = 0;
+      return with_children(mix, [&](const Ptr& load) {
+        Diagnostics found;
+        const Ptr changed = change(load, found);
+        for (Diagnostic d : found.items()) {
+          if (d.path.starts_with("workload.")) d.path.replace(0, 8, sim::part_path(part));
+          diagnostics.add(std::move(d));
+        }
+        for (const KeyUse& use : found.keys()) diagnostics.key(use);
+        ++part;
+        return changed;
+      });
     });
   });
 }
 
-/// The scenario with the goals of its load tool's flags, unless it states its own.
-Ptr with_goodput_flag(const Ptr& root) {
-  const ConfigNode* flags = node_at(*root, {"workload", "vllm_bench"});
-  const Ptr goals = flags != nullptr ? vllm_bench_goodput(*flags) : nullptr;
-  if (goals == nullptr || root->find("goodput") != nullptr) return root;
-  return merge_configs(root,
-                       ConfigNode::make_map({{"goodput", goals->where(), goals}}, root->where()));
+/// What load tools have as text, or in a file, in place.
+Ptr with_load_files(const Ptr& load, Diagnostics& diagnostics) {
+  const Ptr part = change_member(load, "guidellm", [&](const Ptr& value) {
+    return value->is_scalar() ? map_in_file(value, "workload.guidellm", "guidellm", diagnostics)
+                              : value;
+  });
+  return change_member(part, "vllm_bench", [&](const Ptr& value) {
+    if (!value->is_scalar()) return value;
+    const Ptr command = vllm_bench_command(*value, "workload.vllm_bench", diagnostics);
+    return command != nullptr
+               ? command
+               : map_in_file(value, "workload.vllm_bench", "vllm-benchmark", diagnostics);
+  });
 }
 
-/// Expands short forms: flags as their tool writes them, lengths as bare integers (inference-perf
-/// allows them), and expectations as bare text.
-Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
-  const auto flags = [&](const Ptr& value) { return vllm_bench_flags(value, diagnostics); };
-  return change_member(change_member(root, "expect", complete_expectations), "workload",
-                       [&](const Ptr& workload) {
-                         Ptr part = change_member(change_member(workload, "vllm_bench", flags),
-                                                  "options", complete_lengths);
-                         part = change_member(part, "guidellm", [&](const Ptr& scenario) {
-                           return guidellm_settings(scenario, diagnostics);
-                         });
-                         return change_member(part, "groups", [&](const Ptr& groups) {
-                           return complete_group_lengths(groups, diagnostics);
-                         });
+/// `holder` with the goals of its load tool's flags, unless it states its own.
+Ptr with_goodput_flag(const Ptr& holder, const ConfigNode* flags) {
+  const Ptr goals = flags != nullptr ? vllm_bench_goodput(*flags) : nullptr;
+  if (goals == nullptr || holder->find("goodput") != nullptr) return holder;
+  return merge_configs(
+      holder, ConfigNode::make_map({{"goodput", goals->where(), goals}}, holder->where()));
+}
+
+/// The same for the scenario and each load of its mix.
+Ptr with_goodput_flags(const Ptr& root) {
+  const Ptr whole = change_member(root, "workload", [](const Ptr& workload) {
+    return change_member(workload, "mix", [](const Ptr& mix) {
+      return with_children(mix, [](const Ptr& load) {
+        return load->is_map() ? with_goodput_flag(load, load->child("vllm_bench")) : load;
+      });
+    });
+  });
+  return with_goodput_flag(whole, node_at(*whole, {"workload", "vllm_bench"}));
+}
+
+/// Expands short forms of a load: flags as their tool writes them, and lengths as bare integers
+/// (inference-perf allows them).
+Ptr without_shorthands(const Ptr& load, Diagnostics& diagnostics) {
+  Ptr part = change_member(load, "vllm_bench", [&](const Ptr& value) {
+    return vllm_bench_flags(value, diagnostics);
+  });
+  part = change_member(change_member(part, "options", complete_lengths), "guidellm",
+                       [&](const Ptr& scenario) {
+                         return guidellm_settings(scenario, diagnostics);
                        });
+  return change_member(part, "groups", [&](const Ptr& groups) {
+    return complete_group_lengths(groups, diagnostics);
+  });
 }
 
 constexpr std::int64_t kMostRouters = 64;
@@ -358,9 +391,6 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
       if (routing.balancer == sim::BalancerKind::kEndpointPicker) {
         std::vector<std::string> sent;
         for (auto& [name, value] : request_headers(variant)) sent.push_back(std::move(name));
-        for (const workloads::TrafficClass& c : variant.scenario.workload.classes)
-          for (auto& [name, value] : workloads::headers_of(c.headers))
-            sent.push_back(std::move(name));
         const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
         const bool tiers = std::any_of(pools.begin(), pools.end(), [](const sim::PoolConfig& p) {
           return p.engine.kv_tiers.has_value();
@@ -370,7 +400,7 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
             {.headers = sent,
              .predictions = sim::deciding_predictor(routing, *variant.endpoint_picker).has_value(),
              .tiers = tiers,
-             .streams = traits_of(variant.scenario.workload.load).streams});
+             .streams = traits_of(variant.scenario.workload).streams});
         warn_missing_labels(variant, "routing.endpoint_picker", diagnostics);
         take_replicas(variant, diagnostics);
       }
@@ -378,11 +408,13 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
   }
 }
 
-void read_load(LoadedVariant& variant, Diagnostics& diagnostics) {
-  auto* workload = variant.scenario.workload.load.get<workloads::inference_perf::Workload>();
+void read_load(LoadedVariant& variant, const std::string& place, workloads::Load& load,
+               Diagnostics& diagnostics) {
+  auto* workload = load.get<workloads::inference_perf::Workload>();
   if (workload == nullptr) return;
-  const Ptr root = document_root(workload->document, "workload.inference_perf", diagnostics);
-  const ReadOptions options{.path = "workload.inference_perf",
+  const std::string key = child_path(place, "inference_perf");
+  const Ptr root = document_root(workload->document, key, diagnostics);
+  const ReadOptions options{.path = key,
                             .provenance = &variant.provenance,
                             .ignored_keys = {},
                             .format = kInferencePerfFormat};
@@ -390,11 +422,11 @@ void read_load(LoadedVariant& variant, Diagnostics& diagnostics) {
 }
 
 /// The rows of the demand's file become its profile.
-void read_demand(LoadedVariant& variant, Diagnostics& diagnostics) {
-  std::optional<workloads::Demand>& demand = variant.scenario.workload.demand;
+void read_demand(const Provenance& provenance, const std::string& place,
+                 std::optional<workloads::Demand>& demand, Diagnostics& diagnostics) {
   if (!demand || demand->csv.empty()) return;
-  const std::string key = "workload.demand.csv";
-  const SourceLocation where = variant.provenance.nearest(key);
+  const std::string key = place + ".demand.csv";
+  const SourceLocation where = provenance.nearest(key);
   if (!demand->profile.empty())
     diagnostics.error(where, key, "takes the place of profile, and both are given",
                       "leave out one of the two");
@@ -414,21 +446,25 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
                                       });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  const Ptr whole =
-      without_vllm_serve(with_goodput_flag(with_load_files(
-                             with_router_config(variant.node, diagnostics), diagnostics)),
-                         diagnostics);
+  Ptr whole = change_loads(with_router_config(variant.node, diagnostics), with_load_files,
+                           diagnostics);
+  whole = without_vllm_serve(with_goodput_flags(whole), diagnostics);
+  whole = change_loads(change_member(whole, "expect", complete_expectations), without_shorthands,
+                       diagnostics);
   Diagnostics found;
-  read_struct(*without_shorthands(whole, diagnostics), variant.scenario, found, options);
+  read_struct(*whole, variant.scenario, found, options);
   add_findings(found, diagnostics);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
   check_pool_names(variant, diagnostics);
   check_labels(variant, diagnostics);
   warn_of_left_out_tiers(variant.scenario, variant.provenance, diagnostics);
-  read_demand(variant, diagnostics);
   Diagnostics load;  // Read first, since it sends what the router reads; said last.
-  read_load(variant, load);
+  sim::for_each_load(variant.scenario.workload,
+                     [&](const std::string& place, workloads::Load& tool, auto& demand) {
+                       read_demand(variant.provenance, place, demand, diagnostics);
+                       read_load(variant, place, tool, load);
+                     });
   read_router(variant, diagnostics);
   // Printed with the other settings.
   if (sim::RoutingConfig& routing = variant.scenario.routing; !routing.scrape_interval)

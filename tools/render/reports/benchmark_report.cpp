@@ -71,7 +71,7 @@ std::int64_t expert_parallel(const PoolConfig& p) {
 
 /// The load tool whose file or flags the scenario holds, by the schema's names.
 std::string_view load_tool(const sim::WorkloadConfig& workload) {
-  const std::string_view tool = traits_of(workload.load).report_name;
+  const std::string_view tool = traits_of(workload).report_name;
   return tool.empty() ? "nop" : tool;
 }
 

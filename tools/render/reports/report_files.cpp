@@ -34,7 +34,7 @@ std::string lifecycle_text(const Report& report, const VariantReport& variant,
                            const StageResult& stage) {
   LifecycleForm form = lifecycle_form(variant.scenario);
   if (const GoodputCount* goodput = goodput_of(variant, stage)) {
-    form.goals = &variant.goodput->goals;
+    form.goals = &variant.goodput->goals.of(stage.info.part);
     form.goodput = &goodput->tool;
   }
   LifecycleRecord record = lifecycle_record(stage, form, &stage == &variant.result.summary);
@@ -80,7 +80,7 @@ std::string vllm_bench_text(const Report& report, const VariantReport& variant,
   json.member("label", variant.name).member("model_id", model).member("tokenizer_id", model);
   json.member("num_prompts", stage.requests);
   write_request_rate(json, stage.info.requested_rate);
-  json.member("burstiness", traits_of(variant.scenario.workload.load).burstiness);
+  json.member("burstiness", traits_of(variant.scenario.workload).burstiness);
   json.member("max_concurrency",
               stage.info.concurrency > 0 ? std::optional(stage.info.concurrency) : std::nullopt);
   json.member("duration", duration);

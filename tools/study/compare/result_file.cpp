@@ -56,7 +56,7 @@ class Taker {
     variant.trust = first.trust.text;
     for (std::size_t s = 0; s < std::min(first.stages.size(), variant.stages.size()); ++s) {
       const std::optional<LoadRecord::Stage>& load = first.stages[s].lifecycle.load.stage;
-      if (!load) continue;
+      if (!load || first.stages[s].part) continue;  // The loads of a mix are no ladder.
       variant.stages[s].rate = std::isfinite(load->requested_rate) ? load->requested_rate : 0;
       variant.stages[s].concurrency = load->concurrency.value_or(0);
     }

@@ -7,6 +7,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "sim/plan/mix.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/servers/vllm_serve_files.h"
@@ -193,8 +194,13 @@ class FleetWriter {
   FleetWriter(const LoadedVariant& variant, const std::string& folder)
       : variant_(variant), folder_(fs::absolute(folder).lexically_normal()) {
     for (const ReferencedFile& file : referenced_files(variant)) read_.insert(file.path);
-    for (const workloads::LoadFile& file : files_of(variant.scenario.workload.load))
-      read_.insert(resolve_path(file.path, variant.provenance.nearest("workload." + file.key)));
+    sim::for_each_load(
+        variant.scenario.workload,
+        [this](const std::string& place, const workloads::Load& load, const auto&) {
+          for (const workloads::LoadFile& file : files_of(load))
+            read_.insert(
+                resolve_path(file.path, variant_.provenance.nearest(child_path(place, file.key))));
+        });
     if (const auto& library = variant.scenario.routing.library) read_.insert(library->path);
   }
 

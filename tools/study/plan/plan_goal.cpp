@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -77,25 +78,40 @@ GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance
 
 double rate_error(const sim::RunResult& run, double rate) {
   constexpr double kStandardErrors = 4;
-  double nearest = kInfinity;
+  double nearest = kInfinity, together = 0, all_gaps = 0;
+  const auto off_by = [&](double sent, double gaps) {
+    const double ratio = sent / rate;
+    const double off = 1 - std::min(ratio, 1 / ratio);
+    nearest = std::min(nearest, std::max(0.0, off - kStandardErrors / std::sqrt(gaps)));
+  };
   for (const sim::StageResult* stage : reported_stages(run)) {
     const double seconds = stage->send_duration_s();
     const auto gaps = static_cast<double>(stage->requests - 1);
     if (stage->requests == 1) return 0;  // One request has no rate.
     if (seconds <= 0) continue;
-    const double ratio = gaps / seconds / rate;
-    const double off = 1 - std::min(ratio, 1 / ratio);
-    nearest = std::min(nearest, std::max(0.0, off - kStandardErrors / std::sqrt(gaps)));
+    if (stage->info.part < 0) off_by(gaps / seconds, gaps);
+    together += stage->info.part < 0 ? 0 : gaps / seconds;
+    all_gaps += gaps;
   }
+  // The loads of a mix send it together, each in one stage.
+  if (together > 0) off_by(together, all_gaps);
   return nearest;
 }
 
 std::optional<double> other_rate_asked(std::span<const workloads::StageInfo> stages, double rate) {
   constexpr double kSame = 1e-3;  // Rates of the load's own arithmetic are rounded.
   std::optional<double> nearest;
+  std::vector<double> of_parts;  // The loads of a mix ask for it together, each at its highest.
   for (const workloads::StageInfo& stage : stages) {
     if (!stage.reported) continue;
-    const double asked = stage.requested_rate;
+    double asked = stage.requested_rate;
+    if (stage.part >= 0) {
+      const auto part = static_cast<std::size_t>(stage.part);
+      of_parts.resize(std::max(of_parts.size(), part + 1));
+      of_parts[part] = std::max(of_parts[part], asked);
+      if (&stage != &stages.back()) continue;
+      asked = std::ranges::min(of_parts) > 0 ? std::reduce(of_parts.begin(), of_parts.end()) : 0;
+    }
     if (!std::isfinite(asked) || asked <= 0 || std::abs(asked / rate - 1) <= kSame)
       return std::nullopt;
     if (!nearest || std::abs(asked - rate) < std::abs(*nearest - rate)) nearest = asked;

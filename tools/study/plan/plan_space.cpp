@@ -353,7 +353,7 @@ class SpaceReader {
 
   /// A variant that a policy runs must bring the same load to every fleet.
   void check_load(const sim::Scenario& scenario) {
-    if (!traits_of(scenario.workload.load).finds_rates) return;
+    if (!traits_of(scenario.workload).finds_rates) return;
     const auto runs = [&scenario](const PlanPolicy& p) {
       return p.variant.empty() || p.variant == scenario.variant;
     };

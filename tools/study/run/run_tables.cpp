@@ -75,6 +75,8 @@ constexpr std::array<PlainNumber, 5> kClasses = {{{"tok/s", "output_throughput",
                                                   {"TPOT mean ms", "tpot.mean", 1000, 1},
                                                   {"latency p99 s", "request_latency.p99", 1, 2}}};
 
+constexpr PlainNumber kClassGoodput = {"goodput %", "goodput", 100, 1};
+
 Value value_of(const StageView& stage, std::string_view key) {
   const Datum* const datum = stage.find(key);
   return datum == nullptr ? std::nullopt : Value(datum->value);
@@ -109,10 +111,12 @@ Cell change(const Value& from, const Value& to) {
 }
 
 std::string rate_text(const StageView& stage) {
-  if (stage.concurrency.value_or(0) > 0) return "c=" + number_text(*stage.concurrency);
-  if (!stage.rate) return "inf";
+  const double level = stage.concurrency.value_or(stage.part_concurrency.value_or(0));
+  if (level > 0) return "c=" + number_text(level);
+  const std::optional<double> asked = stage.rate ? stage.rate : stage.part_rate;
+  if (!asked) return "inf";
   // A rate that was asked for is shown as it is; the mean rate of a trace has no round digits.
-  const double rate = *stage.rate;
+  const double rate = *asked;
   const std::string exact = number_text(rate);
   return exact.size() <= 7 ? exact : fixed_text(rate, rate < 0.1 ? 5 : rate < 10 ? 3 : 1);
 }
@@ -366,6 +370,11 @@ Table class_table(const PageRun& run) {
   Table table{.title = {},
               .columns = {{"traffic class", true}, {"variant", true}, {"requests"}, {"failures"}}};
   for (const PlainNumber& number : kClasses) table.columns.push_back({std::string(number.title)});
+  const bool has_goals = std::ranges::any_of(run.variants, [](const VariantView& v) {
+    return std::ranges::any_of(
+        v.classes, [](const StageView& c) { return c.find("goodput") != nullptr; });
+  });
+  if (has_goals) table.columns.push_back({std::string(kClassGoodput.title)});
   for (const VariantView& variant : run.variants)
     for (const StageView& requests : variant.classes) {
       std::vector<Cell> row = {{.text = printable(requests.name)},
@@ -373,6 +382,7 @@ Table class_table(const PageRun& run) {
                                count(requests, "requests"),
                                count(requests, "failed_requests")};
       for (const PlainNumber& number : kClasses) row.push_back(plain(requests, number));
+      if (has_goals) row.push_back(plain(requests, kClassGoodput));
       table.rows.push_back(std::move(row));
     }
   return table;

@@ -37,7 +37,10 @@ void describe(Describer& d, SweepRowRecord::Numbers& r) { describe_numbers(d, r,
 
 void describe(Describer& d, SweepRowRecord::Stage& r) {
   field(d, {"name", "Of the stage."}, r.name);
-  field(d, {"requested_rate", "Requests/s; 0 where replications differ."}, r.requested_rate);
+  field(d,
+        {"requested_rate",
+         "Requests/s; 0 where replications differ, and where loads run side by side."},
+        r.requested_rate);
   field(d, {"reported", "It counts in the summary."}, r.reported);
   describe_numbers(d, r, r.reported);
 }
@@ -70,7 +73,7 @@ void describe_tail(Describer& d, SweepRowRecord& r) {
 
 StageNumbers stage_numbers(const sim::StageResult& stage, const std::vector<MetricName>& metrics) {
   StageNumbers numbers{.name = stage.info.name,
-                       .requested_rate = stage.info.requested_rate,
+                       .requested_rate = stage.info.part < 0 ? stage.info.requested_rate : 0,
                        .reported = stage.info.reported,
                        .requests = stage.requests,
                        .unanswered = stage.unanswered(),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "tools/results/described_json.h"
 #include "tools/results/metric_name.h"
@@ -104,6 +105,10 @@ StageView stage_view(const StageRecord& record, const std::string& path) {
   stage.reported = record.reported.value_or(true);
   stage.unfinished = record.kv_cache_usage && std::isnan(record.kv_cache_usage->mean);
   take_load(report.load, stage);
+  if (record.part) {
+    stage.part_rate = std::exchange(stage.rate, std::nullopt);
+    stage.part_concurrency = std::exchange(stage.concurrency, std::nullopt);
+  }
   if (record.steady) stage.telling_s = record.steady->telling_s;
   stage.overloaded = stage.held_back || record.overloaded.value_or(false);
   take_metrics(record, path, stage);

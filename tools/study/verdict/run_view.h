@@ -26,6 +26,8 @@ struct StageView {
   bool held_back = false;             ///< The load tool could not send as fast as it was asked to.
   std::optional<double> rate;         ///< Requests/s asked for.
   std::optional<double> concurrency;  ///< Of a closed loop.
+  /// What a load of a mix asks for, in place of the two: stages side by side are no ladder.
+  std::optional<double> part_rate, part_concurrency;
   /// By key of the metric table: `ttft.mean`, `output_throughput`, ... And a few beside it.
   using Values = std::map<std::string, Datum, std::less<>>;
   Values values;

@@ -255,6 +255,14 @@ Knee knee_of(const std::vector<const VariantView*>& variants, const std::string&
   }
   if (std::ranges::all_of(variants, [](const VariantView* v) { return has_rates(*v); }))
     return rate_knee(variants, name);
+  if (variants.size() > 1) {
+    std::vector<std::string> overloaded;
+    for (const VariantView* v : variants)
+      if (!overload_of(*v).empty()) overloaded.push_back(v->name);
+    knee.text = overloaded.empty() ? "is overloaded in none of its runs"
+                                   : "is overloaded in " + joined(overloaded);
+    return knee;
+  }
   const std::string overload = overload_of(first);
   if (!overload.empty()) {
     knee.text = "is overloaded " + overload;

@@ -150,7 +150,8 @@ class Quantiles(TypedDict):
 
 
 class Goodput(TypedDict):
-    """Requests that succeeded within every goal of goodput_goals."""
+    """Requests that succeeded within every goal of goodput_goals. Of traffic classes only the
+    loads of a mix have it."""
 
     #: Requests within all goals.
     good_requests: int
@@ -184,6 +185,8 @@ class Stage(TypedDict):
     name: str
     #: Part of the summary; warm-up stages are not.
     reported: bool
+    #: The load that has the stage. Absent where there is no mix.
+    part: NotRequired[str]
     #: First send to the end of the last request, s.
     benchmark_time_seconds: float
     load_summary: LoadSummary
@@ -248,6 +251,9 @@ class TrafficClass(TypedDict):
     #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
     preemptions: int
     quantiles: Quantiles
+    goodput: NotRequired[Goodput]
+    #: Latency goals that good requests of this load meet: bounds, s. Absent without a mix.
+    goodput_goals: NotRequired[dict[str, float]]
 
 
 class Gateway(TypedDict):
