@@ -93,6 +93,13 @@ void Outages::set_events_lost(std::uint32_t server, bool lost, SimTime now) {
   });
 }
 
+void Outages::set_link(std::uint32_t server, bool works, SimTime now) {
+  const Servers::Range range = servers_.endpoints_of(server);
+  for (std::uint32_t e = range.first; e < range.end; ++e)
+    if (servers_.endpoints()[e].rank == 0)
+      moves_.links().set_port(servers_.endpoints()[e].replica, works, now);
+}
+
 // Requests that wait in the process are lost. Those that it has routed are lost where it carries
 // them; an endpoint picker only names servers to a proxy that goes on.
 void Outages::stop_router(std::uint32_t process, SimTime now) {

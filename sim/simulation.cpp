@@ -259,6 +259,7 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
   if (!route.routed) {
     if (outages_)
       if (const auto after = outages_->retry(live, RetriedByRouter::kUnserved)) {
+        ++recorder_->fleet().sent_again;
         back_off(handle, route.instance, now + *after);
         return;
       }

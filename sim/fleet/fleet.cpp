@@ -184,19 +184,10 @@ void Fleet::apply(const Due& due, SimTime now) {
       // The container was back before anyone had heard that it was gone.
       if (later(servers_[server].since, join_delay()) <= now) join(server, now);
       break;
-    case What::kNormal: {
-      const std::optional<std::uint32_t> left = end_spell(due);
-      actions_.set_pace(server, left ? slowness(events_[*left]) : 1, now);
-      if (!left) mark(now, "is as fast as before", server);
-      draw_failure(due.event, server, now);
-      break;
-    }
+    case What::kNormal:
+    case What::kLinkBack:
     case What::kEventsBack:
-      if (!end_spell(due)) {
-        actions_.set_events_lost(server, false, now);
-        mark(now, "has its KV events heard again", server);
-      }
-      draw_failure(due.event, server, now);
+      recover(due, now);
       break;
     case What::kRouterBack:
       if (end_spell(due)) break;
@@ -210,6 +201,23 @@ void Fleet::apply(const Due& due, SimTime now) {
       look(due.subject, now);
       break;
   }
+}
+
+// A server is as before, unless the same lasts for another reason.
+void Fleet::recover(const Due& due, SimTime now) {
+  const std::uint32_t server = due.subject;
+  const std::optional<std::uint32_t> left = end_spell(due);
+  if (due.what == What::kNormal) {
+    actions_.set_pace(server, left ? slowness(events_[*left]) : 1, now);
+    if (!left) mark(now, "is as fast as before", server);
+  } else if (due.what == What::kLinkBack && !left) {
+    actions_.set_link(server, true, now);
+    mark(now, "has its link back", server);
+  } else if (!left) {
+    actions_.set_events_lost(server, false, now);
+    mark(now, "has its KV events heard again", server);
+  }
+  draw_failure(due.event, server, now);
 }
 
 // ---- Events. ------------------------------------------------------------------------------------
@@ -281,6 +289,11 @@ void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
       actions_.set_events_lost(server, true, now);
       mark(now, "loses its KV events", server);
       begin_spell(What::kEventsBack, server, event, e.lasts, now);
+      break;
+    case FleetEventKind::kLinkLost:
+      actions_.set_link(server, false, now);
+      mark(now, "loses its link", server);
+      begin_spell(What::kLinkBack, server, event, e.lasts, now);
       break;
     default:
       break;
@@ -399,6 +412,7 @@ void Fleet::create(const ReplicaSet& set, SimTime now) {
   });
   actions_.set_pace(server, 1, now);
   actions_.set_events_lost(server, false, now);
+  actions_.set_link(server, true, now);
   set_state(server, State::kStarting, now);
   mark(now, "starts", server);
   book(later(now, pools_[set.pool].start_up.cold()), What::kReady, server);

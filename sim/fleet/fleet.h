@@ -50,6 +50,8 @@ class FleetActions {
   virtual void leave(std::uint32_t server, SimTime now) = 0;
   virtual void set_pace(std::uint32_t server, double factor, SimTime now) = 0;
   virtual void set_events_lost(std::uint32_t server, bool lost, SimTime now) = 0;
+  /// KV moves to and from the server, or does not.
+  virtual void set_link(std::uint32_t server, bool works, SimTime now) = 0;
   virtual void stop_router(std::uint32_t process, SimTime now) = 0;
   virtual void start_router(std::uint32_t process, SimTime now) = 0;
   /// Requests in a server.
@@ -116,7 +118,7 @@ class Fleet {
     SimTime created{};            ///< The pod.
     bool terminated = false;      ///< SIGTERM has come.
   };
-  /// What is due. Those down to kFails are void when the server's epoch has grown; kNormal and
+  /// What is due. Those down to kFails are void when the server's epoch has grown; kNormal to
   /// kEventsBack, when there is another pod.
   enum class What : std::uint8_t {
     kReady,       ///< A server that starts is ready.
@@ -129,6 +131,7 @@ class Fleet {
     kJoin,        ///< The router learns that a pod is there,
     kLeave,       ///< or gone.
     kNormal,      ///< A slow server is no longer slow.
+    kLinkBack,    ///< KV moves again.
     kEventsBack,  ///< KV events arrive again.
     kRouterBack,
     kHappens,  ///< An event at a time.
@@ -182,6 +185,7 @@ class Fleet {
   void happen_to(std::uint32_t event, std::uint32_t server, SimTime now);
   void begin_spell(What end, std::uint32_t subject, std::uint32_t event,
                    std::optional<Duration> lasts, SimTime now);
+  void recover(const Due& due, SimTime now);
   std::optional<std::uint32_t> end_spell(const Due& due);
   std::optional<std::uint32_t> lasting(What end, std::uint32_t subject) const;
   void begin_roll_out(const FleetEventConfig& e, SimTime now);

@@ -99,7 +99,8 @@ void describe(Describer& d, FleetEventConfig& c) {
          "without a word. drain: pods are evicted. slow: steps take `factor` times as long. "
          "kv-events-lost: a server's KV events do not arrive. router-restart: a router process "
          "starts with empty memory. scale: the pool gets another number of servers. roll-out: all "
-         "servers are replaced, as a Deployment does it.",
+         "servers are replaced, as a Deployment does it. link-lost: no KV moves to or from the "
+         "server's network port; requests and answers go another way.",
          true},
         c.kind);
   field(d, {"at", "When it happens, from the start of the run."}, c.at,
@@ -115,9 +116,9 @@ void describe(Describer& d, FleetEventConfig& c) {
   field(
       d,
       {"lasts",
-       "How long a server is slow or silent, a router is away; for crash the time until it serves "
-       "again, exponential beside mean_time_between (MTTR). Absent: crash takes what a start "
-       "without a pull takes, slow and kv-events-lost last to the end, a router 5s."},
+       "How long a server is slow, silent or without its link, a router is away; for crash the "
+       "time until it serves again, exponential beside mean_time_between (MTTR). Absent: crash "
+       "takes what a start without a pull takes, slow and kv-events-lost last to the end, a router 5s."},
       c.lasts, DurationRange{Duration::zero(), kLongestRun});
   field(d, {"factor", "slow: how many times as long steps take."}, c.factor,
         RealRange{.min = 0.01, .max = 1000});

@@ -60,7 +60,8 @@ enum class FleetEventKind : std::uint8_t {
   kKvEventsLost,
   kRouterRestart,
   kScale,
-  kRollOut
+  kRollOut,
+  kLinkLost
 };
 
 /// Something that happens to the fleet, at a time or at a rate. Keys that do not fit the kind are
@@ -93,7 +94,7 @@ struct routesim::EnumNames<routesim::sim::WeightStorage> {
 };
 template <>
 struct routesim::EnumNames<routesim::sim::FleetEventKind> {
-  static constexpr std::array<std::string_view, 8> value = {
-      "crash",          "node-loss",      "drain", "slow",
-      "kv-events-lost", "router-restart", "scale", "roll-out"};
+  static constexpr std::array<std::string_view, 9> value = {
+      "crash",          "node-loss", "drain",    "slow",     "kv-events-lost",
+      "router-restart", "scale",     "roll-out", "link-lost"};
 };

@@ -37,7 +37,7 @@ struct FleetResult {
   std::vector<FleetMark> marks;  ///< In time order; the first Fleet::kMostMarks.
   std::int64_t unmarked = 0;     ///< Those that are left out.
   std::int64_t lost = 0;         ///< Times that a request lost its server,
-  std::int64_t sent_again = 0;   ///< and the gateway sent it once more.
+  std::int64_t sent_again = 0;   ///< and was sent once more; or found none, and was.
   std::int64_t fell_back = 0;    ///< Prompts of lost prefill servers that decode servers computed.
 };
 

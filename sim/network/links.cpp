@@ -17,7 +17,7 @@ constexpr double kDoneBytes = 0.5;
 }  // namespace
 
 LinkId Links::add(double bytes_per_second) {
-  links_.push_back({.rate = bytes_per_second * 1e-9});
+  links_.push_back({.usual = bytes_per_second * 1e-9, .rate = bytes_per_second * 1e-9});
   return static_cast<LinkId>(links_.size() - 1);
 }
 
@@ -86,15 +86,31 @@ void Links::share() {
   }
 }
 
+double Links::slowest_of(const LinkPath& path) const {
+  double rate = std::numeric_limits<double>::infinity();
+  for (const LinkId l : path.links()) {
+    ROUTESIM_CHECK(l < links_.size(), "transfer over an unknown link");
+    rate = std::min(rate, links_[l].rate);
+  }
+  return rate;
+}
+
+void Links::set_rate(LinkId link, double bytes_per_second, SimTime now) {
+  progress(now);
+  links_[link].rate = bytes_per_second * 1e-9;
+  for (Link& l : links_) l.wanted = 0;
+  for (Flow& f : flows_) {
+    f.rate = f.alone = slowest_of(f.path);
+    for (const LinkId l : f.path.links()) links_[l].wanted += f.alone;
+  }
+  if (std::ranges::any_of(links_, &Link::contended)) share();
+}
+
 void Links::start(std::uint64_t id, const LinkPath& path, double bytes, SimTime now) {
   ROUTESIM_CHECK(!path.links().empty() && bytes > 0, "a flow without links or bytes");
   progress(now);
   Flow flow{.id = id, .path = path, .bytes = bytes, .bytes_left = bytes};
-  flow.alone = std::numeric_limits<double>::infinity();
-  for (const LinkId l : path.links()) {
-    ROUTESIM_CHECK(l < links_.size(), "transfer over an unknown link");
-    flow.alone = std::min(flow.alone, links_[l].rate);
-  }
+  flow.alone = slowest_of(path);
   flow.rate = flow.alone;
   flows_.push_back(flow);
   if (join(flow)) share();
@@ -112,8 +128,10 @@ void Links::cancel(std::uint64_t id, SimTime now) {
 
 SimTime Links::next_end() const {
   double earliest = std::numeric_limits<double>::infinity();
-  for (const Flow& f : flows_) earliest = std::min(earliest, std::max(0.0, f.bytes_left) / f.rate);
-  if (flows_.empty()) return SimTime::max();
+  for (const Flow& f : flows_)
+    if (f.rate > 0 || f.bytes_left <= kDoneBytes)
+      earliest = std::min(earliest, f.rate > 0 ? std::max(0.0, f.bytes_left) / f.rate : 0);
+  if (std::isinf(earliest)) return SimTime::max();
   // A transfer may take longer than the clock holds.
   if (earliest >= static_cast<double>((kEndOfTime - now_).ns())) return kEndOfTime;
   return now_ + Duration::nanoseconds(static_cast<std::int64_t>(std::ceil(earliest)));
@@ -143,7 +161,7 @@ double Links::mean_use(LinkId link, SimTime now) const {
   double moved = links_[link].moved;
   for (const Flow& f : flows_)
     if (f.path.uses(link)) moved += f.bytes - std::max(0.0, f.bytes_left - f.rate * elapsed);
-  return now.ns() > 0 ? moved / (links_[link].rate * static_cast<double>(now.ns())) : 0;
+  return now.ns() > 0 ? moved / (links_[link].usual * static_cast<double>(now.ns())) : 0;
 }
 
 }  // namespace routesim::sim

@@ -41,7 +41,7 @@ class LinkPath {
   std::size_t size_ = 0;
 };
 
-/// Flows over links of fixed rates. All flows advance at max-min fair rates (progressive filling),
+/// Flows over links. All flows advance at max-min fair rates (progressive filling),
 /// recomputed whenever a flow starts or ends on a link that is asked for more than it has. Times
 /// are rounded up to whole nanoseconds. Starting and ending cost O(flows) where nothing is
 /// recomputed, else O(links + flows * links of the busiest component).
@@ -52,6 +52,8 @@ class Links {
   /// bytes_per_second > 0, in the one direction the link has.
   LinkId add(double bytes_per_second);
 
+  /// The link has another rate from now on, 0 for none: flows over it then stand still.
+  void set_rate(LinkId link, double bytes_per_second, SimTime now);
   /// Starts moving `bytes` (> 0) over `path` (not empty) at `now`. `id` comes back when it is done.
   void start(std::uint64_t id, const LinkPath& path, double bytes, SimTime now);
   /// Drops a flow; its bytes are lost. No effect on an unknown id.
@@ -68,7 +70,8 @@ class Links {
 
  private:
   struct Link {
-    double rate = 0;    ///< Bytes per nanosecond.
+    double usual = 0;   ///< Bytes per nanosecond when nothing is wrong with it,
+    double rate = 0;    ///< and now.
     double wanted = 0;  ///< Sum of what its flows could take if they were alone.
     int flows = 0;
     double moved = 0;  ///< Bytes of flows that have ended.
@@ -83,6 +86,7 @@ class Links {
     double rate = 0;    ///< Bytes per nanosecond.
   };
   void progress(SimTime now);
+  double slowest_of(const LinkPath& path) const;
   bool join(const Flow& flow);
   bool leave(const Flow& flow);
   void share();

@@ -7,7 +7,7 @@ namespace routesim::sim {
 
 Transfers::Transfers(const std::vector<EngineSite>& engines, const SharedLinks& shared,
                      std::function<void(SimTime)> book)
-    : book_(std::move(book)) {
+    : port_(shared.port), book_(std::move(book)) {
   std::size_t replicas = 0;
   for (const EngineSite& e : engines) {
     replica_of_.push_back(e.replica);
@@ -53,6 +53,12 @@ LinkUse Transfers::use(std::uint32_t endpoint, SimTime now) const {
           .host_memory = links_.mean_use(host.memory, now),
           .nic_out = links_.mean_use(egress_[replica], now),
           .nic_in = links_.mean_use(ingress_[replica], now)};
+}
+
+void Transfers::set_port(std::uint32_t replica, bool works, SimTime now) {
+  for (const LinkId link : {egress_[replica], ingress_[replica]})
+    links_.set_rate(link, works ? port_ : 0, now);
+  book_next();
 }
 
 void Transfers::start(Kind kind, std::uint64_t id, const LinkPath& path, double bytes,

@@ -67,6 +67,8 @@ class Transfers {
   /// One more link.
   LinkId add_link(double bytes_per_s) { return links_.add(bytes_per_s); }
 
+  /// Nothing moves through the network port of a replica any more; or again.
+  void set_port(std::uint32_t replica, bool works, SimTime now);
   void start(Kind kind, std::uint64_t id, const LinkPath& path, double bytes, SimTime now);
   void cancel(Kind kind, std::uint64_t id, SimTime now);
   /// The link use of an endpoint's engine, which has tiers, until `now`.
@@ -85,6 +87,7 @@ class Transfers {
   void book_next();
 
   Links links_;
+  double port_ = 0;                        ///< Bytes per second of a port that works.
   std::vector<LinkId> egress_, ingress_;   ///< By replica.
   std::vector<std::uint32_t> replica_of_;  ///< By endpoint.
   std::vector<HostLinks> host_links_;      ///< By endpoint.

@@ -317,7 +317,8 @@ void check_servers(const RunResult& result, bool complete) {
           "its prompt tokens are not those of the stages");
   if (router.disaggregated > 0) return;
   // Refusals that are retried are decisions, too.
-  const std::int64_t again = router.gateway ? router.gateway->retries : 0;
+  const std::int64_t again =
+      (router.gateway ? router.gateway->retries : 0) + (fleet ? fleet->sent_again : 0);
   routing(came <= router.decisions && came + again >= router.decisions,
           "servers got other requests than were decided");
   require(preemptions == preempted, kParts, "replicas", "stages have other preemptions");

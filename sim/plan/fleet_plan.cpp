@@ -118,7 +118,8 @@ class EventCheck {
     const bool of_router = is(e_, FleetEventKind::kRouterRestart);
     const bool of_pool = is(e_, FleetEventKind::kScale) || is(e_, FleetEventKind::kRollOut);
     const bool lasting = is(e_, FleetEventKind::kSlow) || is(e_, FleetEventKind::kKvEventsLost) ||
-                         is(e_, FleetEventKind::kCrash) || of_router;
+                         is(e_, FleetEventKind::kCrash) || is(e_, FleetEventKind::kLinkLost) ||
+                         of_router;
     const auto unused = [this](bool given, const char* key) {
       if (given)
         error(key, "means nothing for kind " + std::string(enum_name(e_.kind)), "leave it out");
@@ -135,6 +136,11 @@ class EventCheck {
     unused(!e_.max_unavailable.empty() && !rolls, "max_unavailable");
     if (is(e_, FleetEventKind::kScale) && !e_.replicas)
       error("replicas", "is missing: how many servers from then on?");
+    if (is(e_, FleetEventKind::kLinkLost) && !e_.lasts)
+      error("lasts", "is missing: KV that waits for the link would wait for ever");
+    const auto is_prefill = [](const PoolConfig& p) { return p.role == PoolRole::kPrefill; };
+    if (is(e_, FleetEventKind::kLinkLost) && std::ranges::none_of(s_.cluster.pools, is_prefill))
+      error("kind", "means nothing here: KV moves between prefill and decode servers");
     if (is(e_, FleetEventKind::kSlow) && !e_.factor)
       error("factor", "is missing: how many times as long do steps take?");
     if (of_router && s_.routing.balancer == BalancerKind::kK8sService)

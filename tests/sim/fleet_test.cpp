@@ -102,6 +102,10 @@ class Scribe final : public FleetActions {
     if (lost || deaf) say(lost ? "deaf" : "heard", s, now);
     deaf = lost;
   }
+  void set_link(std::uint32_t s, bool works, SimTime now) override {
+    if (!works || cut) say(works ? "linked" : "cut", s, now);
+    cut = !works;
+  }
   void stop_router(std::uint32_t p, SimTime now) override { say("stop router", p, now); }
   void start_router(std::uint32_t p, SimTime now) override { say("start router", p, now); }
   std::int64_t requests_in(std::uint32_t) const override { return requests; }
@@ -109,7 +113,7 @@ class Scribe final : public FleetActions {
 
   std::vector<std::string> said;
   std::int64_t requests = 0;
-  bool slow = false, deaf = false;
+  bool slow = false, deaf = false, cut = false;
 
  private:
   void say(const std::string& what, std::uint32_t subject, SimTime now) {
@@ -325,6 +329,21 @@ TEST(Fleet, LetsLossesOfEventsOverlap) {
   second.lasts = ms(10);
   EXPECT_EQ(told({pool_of(1, 1)}, {first, second}),
             (Lines{"deaf 0 10", "deaf 0 20", "heard 0 60"}));
+}
+
+TEST(Fleet, LetsLossesOfLinksOverlapAndEndWithThePod) {
+  FleetEventConfig first = event(FleetEventKind::kLinkLost, 10, {0});
+  FleetEventConfig second = event(FleetEventKind::kLinkLost, 20, {0});
+  first.lasts = ms(50);
+  second.lasts = ms(10);
+  EXPECT_EQ(told({pool_of(1, 1)}, {first, second}), (Lines{"cut 0 10", "cut 0 20", "linked 0 60"}));
+  // The pod in its place has a link that works.
+  first.lasts = ms(5'000);
+  const Lines lines = told({pool_of(1, 1)}, {first, event(FleetEventKind::kDrain, 20, {0})});
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "linked 0 5010"), 0);
+  EXPECT_GT(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& l) { return l.starts_with("linked 0"); }),
+            0);
 }
 
 // Failures at a rate: the mean time between them, and the mean repair, of many draws.

@@ -42,6 +42,26 @@ TEST(Links, OneFlowHasItsPathToItself) {
   EXPECT_EQ(p.links.next_end(), SimTime::max());
 }
 
+// 300 of 1,000 bytes have moved when the port stops at 300 ns; it goes on at 500, at half its rate
+// from 600 on. Flows between other nodes do not notice.
+TEST(Links, AFlowWaitsForItsLink) {
+  Ports p(4);
+  p.start(1, 0, 1, 1000, at(0));
+  p.start(2, 2, 3, 400, at(0));
+  p.links.set_rate(0, 0, at(300));
+  EXPECT_EQ(advance(p.links, 400), Ids{2});
+  EXPECT_EQ(p.links.next_end(), SimTime::max());
+  p.start(3, 0, 3, 200, at(450));
+  EXPECT_EQ(p.links.next_end(), SimTime::max());
+  p.links.set_rate(0, 1e9, at(500));
+  // They share the port: 50 bytes each by 600, then a quarter of the port each.
+  p.links.set_rate(0, 0.5e9, at(600));
+  EXPECT_EQ(p.links.next_end(), at(600 + 150 * 4));
+  EXPECT_EQ(advance(p.links, 1200), Ids{3});
+  // 700 - 50 - 150 are left.
+  EXPECT_EQ(p.links.next_end(), at(1200 + 500 * 2));
+}
+
 TEST(Links, TwoFlowsIntoOneNodeHalveItsPort) {
   Ports p(3);
   p.start(1, 0, 2, 1000, at(0));

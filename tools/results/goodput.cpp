@@ -108,7 +108,9 @@ GoodputGoals goals_of(const sim::Scenario& scenario) {
 }
 
 bool GoodputObserver::keeps_time(const sim::Scenario& scenario) {
-  return sim::fleet_changes(scenario) || scenario.workload.demand;
+  const auto has_demand = [](const sim::MixPart& part) { return part.demand.has_value(); };
+  return sim::fleet_changes(scenario) || scenario.workload.demand ||
+         std::ranges::any_of(scenario.workload.mix, has_demand);
 }
 
 void GoodputObserver::on_start(const sim::RunView& view) {
@@ -204,9 +206,10 @@ GoodputResult GoodputObserver::result(const sim::RunResult& run) const {
   for (std::size_t i = 0; i < run.stages.size(); ++i) {
     if (!run.stages[i].info.reported) continue;
     add(result.summary, result.stages[i]);
-    if (run.stages[i].info.part < 0) continue;
+    const auto part = static_cast<std::size_t>(run.stages[i].info.part);  // None is -1.
+    if (part >= run.classes.size()) continue;
     result.parts.resize(run.classes.size());
-    add(result.parts[static_cast<std::size_t>(run.stages[i].info.part)], result.stages[i]);
+    add(result.parts[part], result.stages[i]);
   }
   return result;
 }

@@ -206,7 +206,8 @@ static void describe(Describer& d, FleetMark& m) {
 void describe(Describer& d, FleetResult& r) {
   field(d, {"pools", "What became of each pool."}, r.pools);
   field(d, {"lost", "Times that a request lost its server."}, r.lost);
-  field(d, {"sent_again", "Times that the gateway then sent it once more."}, r.sent_again);
+  field(d, {"sent_again", "Times that the gateway or the router then sent it once more."},
+        r.sent_again);
   field(d,
         {"fell_back", "Prompts that decode servers computed because the prefill server was gone."},
         r.fell_back);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/scalar_parse.h"
 #include "tools/results/json_writer.h"
@@ -229,15 +230,32 @@ class ReferenceWriter {
   void write(const FieldDescription& object, const std::string& heading, const std::string& doc) {
     out_ += "\n## " + heading + "\n\n";
     if (!doc.empty()) out_ += doc + "\n\n";
+    constexpr std::size_t kLong = 2'000;  // Bytes of tables that are not printed twice.
+    if (const std::string all = all_rows(object); all.size() > kLong)
+      if (const auto [same, is_new] = written_.emplace(all, heading); !is_new) {
+        out_ += "The keys of " + same->second + ".\n";
+        return;
+      }
     out_ += "| Key | Type | Default | Bounds | Meaning |\n| --- | --- | --- | --- | --- |\n";
-    for (const FieldDescription& member : object.members)
-      out_ += "| " + code(member.name) + " | " + type_name(member) + " | " + default_text(member) +
-              " | " + cell(bounds_text(member)) + " | " + cell(documentation(member)) + " |\n";
+    out_ += rows(object);
     for (const FieldDescription& member : object.members) descend(member, heading);
   }
   const std::string& str() const { return out_; }
 
  private:
+  static std::string rows(const FieldDescription& object) {
+    std::string out;
+    for (const FieldDescription& member : object.members)
+      out += "| " + code(member.name) + " | " + type_name(member) + " | " + default_text(member) +
+             " | " + cell(bounds_text(member)) + " | " + cell(documentation(member)) + " |\n";
+    return out;
+  }
+  static std::string all_rows(const FieldDescription& object) {
+    std::string out = rows(object);
+    for (const FieldDescription& member : object.members)
+      out += all_rows(member.kind == Kind::kList ? *member.element : member);
+    return out;
+  }
   void descend(const FieldDescription& member, const std::string& heading) {
     const bool at_root = heading.front() != '`';
     std::string path = at_root ? "`" : heading.substr(0, heading.size() - 1) + ".";
@@ -249,6 +267,7 @@ class ReferenceWriter {
   }
 
   std::string out_;
+  std::map<std::string, std::string> written_;  ///< Headings of long tables, by all their rows.
 };
 
 }  // namespace

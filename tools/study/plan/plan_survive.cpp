@@ -35,6 +35,7 @@ class DryFleet final : public sim::FleetActions {
   void leave(std::uint32_t, SimTime) override {}
   void set_pace(std::uint32_t, double, SimTime now) override { back_ = now; }
   void set_events_lost(std::uint32_t, bool, SimTime now) override { back_ = now; }
+  void set_link(std::uint32_t, bool, SimTime now) override { back_ = now; }
   void stop_router(std::uint32_t, SimTime) override {}
   void start_router(std::uint32_t, SimTime now) override { back_ = now; }
   std::int64_t requests_in(std::uint32_t) const override { return 0; }
