@@ -435,7 +435,7 @@ class Fleet(TypedDict):
     pools: list[Pool]
     #: Times that a request lost its server.
     lost: int
-    #: Times that the gateway then sent it once more.
+    #: Times that the gateway or the router then sent it once more.
     sent_again: int
     #: Prompts that decode servers computed because the prefill server was gone.
     fell_back: int
