@@ -20,9 +20,9 @@ enum class Leg : std::uint8_t {
   kToRouter,
   kQueued,      ///< Held back by the router's flow control or balancer.
   kBackingOff,  ///< In the router, which lost its server and is to try again.
-  kAtGateway,  ///< Decided; waits for a connection of the gateway.
-  kToPrefill,  ///< PD: on its way to the prefill server.
-  kPrefill,    ///< PD: in the prefill server.
+  kAtGateway,   ///< Decided; waits for a connection of the gateway.
+  kToPrefill,   ///< PD: on its way to the prefill server.
+  kPrefill,     ///< PD: in the prefill server.
   kToEngine,
   kEngine,   ///< In the (decode) engine.
   kToClient  ///< Finished; the last token is on its way.

@@ -591,8 +591,8 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   const bool answered = leg == Leg::kEngine && client_sees_tokens(plan_.scenario.workload);
   std::optional<Duration> after;
   if (!answered)
-    after = outages_->retry(live_[handle], loss == Loss::kRefused ? RetriedByRouter::kRefused
-                                                                  : RetriedByRouter::kLost);
+    after = outages_->retry(
+        live_[handle], loss == Loss::kRefused ? RetriedByRouter::kRefused : RetriedByRouter::kLost);
   const bool by_router = after.has_value();
   if (!by_router && at_router_.gateway && !answered)
     after = at_router_.gateway->retry_lost(live_[handle].request.id, live_[handle].retries, loss);

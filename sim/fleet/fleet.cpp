@@ -367,7 +367,8 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   ++tallies_[s.pool].result.ends;
   set_state(server, ending ? State::kAbsent : State::kVanished, now);
   if (ending) return;  // Its ReplicaSet has given it up, and the router hears of it in any case.
-  book(later(now, kNodeGrace + unseen_delay()), What::kLeave, server);
+  const Duration grace = discovery_.by_lease ? Duration::zero() : kNodeGrace;
+  book(later(now, grace + unseen_delay()), What::kLeave, server);
   book(later(now, kNodeGrace + kUnreachable), What::kReplace, server);
   reconcile(owner_of(s), now);
 }

@@ -113,13 +113,13 @@ void describe(Describer& d, FleetEventConfig& c) {
   field(d, {"pool", "The pool it happens to. Absent: the only one."}, c.pool);
   field(d, {"servers", "Numbers of servers, from 0. Absent: one that serves, drawn."}, c.servers,
         IntRange{0, 65'535});
-  field(
-      d,
-      {"lasts",
-       "How long a server is slow, silent or without its link, a router is away; for crash the "
-       "time until it serves again, exponential beside mean_time_between (MTTR). Absent: crash "
-       "takes what a start without a pull takes, slow and kv-events-lost last to the end, a router 5s."},
-      c.lasts, DurationRange{Duration::zero(), kLongestRun});
+  field(d,
+        {"lasts",
+         "How long a server is slow, silent or without its link, a router is away; for crash the "
+         "time until it serves again, exponential beside mean_time_between (MTTR). Absent: crash "
+         "takes what a start without a pull takes, slow and kv-events-lost last to the end, a "
+         "router 5s."},
+        c.lasts, DurationRange{Duration::zero(), kLongestRun});
   field(d, {"factor", "slow: how many times as long steps take."}, c.factor,
         RealRange{.min = 0.01, .max = 1000});
   field(d, {"replicas", "scale: the servers that the pool has from then on."}, c.replicas,

@@ -49,6 +49,7 @@ void describe(Describer& d, TerminationConfig& c);
 struct DiscoveryConfig {
   std::optional<Duration> join, leave;   ///< Absent: as the product does.
   std::optional<Duration> leave_unseen;  ///< A server that crashed: nobody told the router.
+  bool by_lease = false;                 ///< So does a machine; no key, DiscoveryFacts::by_lease.
 };
 void describe(Describer& d, DiscoveryConfig& c);
 

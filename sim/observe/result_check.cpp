@@ -239,10 +239,9 @@ void check_summary(const RunResult& result, bool complete) {
   if (!complete) return;
   require(all.kv_cache_usage_max == most, kParts, "summary",
           "kv_cache_usage.max is not the highest of the stages");
-  require(
-      has_mix(result) || (at_most(least_mean, all.kv_cache_usage_mean) &&
-                          at_most(all.kv_cache_usage_mean, most_mean)),
-      kParts, "summary", "kv_cache_usage.mean is none between those of the stages");
+  require(has_mix(result) || (at_most(least_mean, all.kv_cache_usage_mean) &&
+                              at_most(all.kv_cache_usage_mean, most_mean)),
+          kParts, "summary", "kv_cache_usage.mean is none between those of the stages");
 }
 
 void check_tiers(const ReplicaResult& r) {

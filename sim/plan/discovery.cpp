@@ -56,6 +56,7 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kKubelet,
      .leave = kKubelet,
      .leave_unseen = kKubelet,
+     .waits = true,
      .retries = {.on = RetriedByRouter::kLost, .most = 3},
      .not_simulated = "one habit: KubeAI sends to a pod that was asked to end while that still "
                       "answers its probe",
@@ -81,6 +82,7 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kKubelet,
      .leave = kWatch,
      .leave_unseen = Duration::milliseconds(7'500),
+     .by_lease = true,
      .source =
          "Dynamo @0f249f5 lib/runtime/src/transports/etcd.rs and etcd/lease.rs: a lease of 10 "
          "s, renewed every 5, that a worker which ends in order revokes; --migration-limit "
@@ -89,6 +91,7 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kWatch,
      .leave = kWatch,
      .leave_unseen = Duration::seconds(5),
+     .by_lease = true,
      .retries = kRayRetries,
      .not_simulated = "one habit: a handle forgets a replica that it finds dead at once; here it "
                       "may choose it again until `routing.discovery.leave_unseen` is over",

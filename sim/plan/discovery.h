@@ -28,7 +28,7 @@ struct RouterRetries {
   Duration first_back_off = {};  ///< Before the first that has one, in whole milliseconds.
   double back_off_factor = 1;    ///< Between one and the next.
   Duration most_back_off = Duration::seconds(30);
-  double jitter = 0;             ///< Back-offs are so much longer or shorter, drawn evenly.
+  double jitter = 0;  ///< Back-offs are so much longer or shorter, drawn evenly.
 };
 
 /// The circuit breaker that a router keeps for each server.
@@ -43,6 +43,8 @@ struct DiscoveryFacts {
   Duration join;          ///< From a server that is ready to a router that sends to it.
   Duration leave;         ///< From the end of a server that was asked to end.
   Duration leave_unseen;  ///< From a crash.
+  bool waits = false;     ///< A request waits while there is no server.
+  bool by_lease = false;  ///< A lost machine is missed as a crash is; others wait for Kubernetes.
   RouterRetries retries = {};
   CircuitBreaker breaker = {};
   std::string_view not_simulated = "";  ///< The part of the above that a run does not act on.

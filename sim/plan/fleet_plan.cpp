@@ -312,6 +312,7 @@ StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model,
 DiscoveryConfig discovery_of(const RoutingConfig& routing) {
   const DiscoveryFacts& facts = discovery_facts(routing.balancer);
   DiscoveryConfig c = routing.discovery.value_or(DiscoveryConfig{});
+  c.by_lease = facts.by_lease;
   c.join = c.join.value_or(facts.join);
   c.leave_unseen = c.leave_unseen.value_or(facts.leave_unseen);
   c.leave = c.leave.value_or(facts.leave);

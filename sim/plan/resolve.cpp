@@ -911,8 +911,8 @@ void set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inpu
                     const std::vector<AdapterDemand>& adapters) {
   Diagnostics scaled;  // try_load says it.
   const auto maker = [&](std::size_t i) {
-    return LoadMaker{with_release_defaults(with_load(s, i), scaled),
-                     files_for(s, inputs, i), adapters[i]};
+    return LoadMaker{with_release_defaults(with_load(s, i), scaled), files_for(s, inputs, i),
+                     adapters[i]};
   };
   if (s.workload.mix.empty()) {
     plan.make_load = maker(0);

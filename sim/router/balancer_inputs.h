@@ -37,7 +37,7 @@ class BalancerInputs {
   const RunPlan* plan_ = nullptr;
   double bytes_per_token_ = 1;
   bool has_prefill_ = false;            ///< Some servers compute prompts for others.
-  std::vector<bool> is_chat_;                ///< Requests are messages.
+  std::vector<bool> is_chat_;           ///< Requests are messages.
   std::int64_t prefix_characters_ = 0;  ///< Of KubeAI's prefix-hash; 0 = nobody asks.
   std::string prefix_;
   std::vector<policies::TextRun> runs_;

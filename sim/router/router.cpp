@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "policies/config/make_scheduler.h"
+#include "sim/plan/discovery.h"
 #include "sim/prediction/online_predictor.h"
 
 namespace routesim::sim {
@@ -19,8 +20,7 @@ constexpr std::uint64_t kObjectiveSalt = 0x0b1ec71fe;
 /// Bytes of text that a router sees in a token of this load.
 double bytes_per_token(const WorkloadConfig& w) {
   if (w.options.bytes_per_token) return *w.options.bytes_per_token;
-  return traits_of(w).random_text ? workloads::kRandomBytesPerToken
-                                       : workloads::kTextBytesPerToken;
+  return traits_of(w).random_text ? workloads::kRandomBytesPerToken : workloads::kTextBytesPerToken;
 }
 
 /// Whether an endpoint picker may refuse some requests while the pool is saturated.
@@ -377,7 +377,9 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
   Route route;
   policies::BalancerAnswer answer = in.balancer->pick(seen);
   if (!answer) {
-    route.held = answer.is_held();
+    const RoutingConfig& routing = plan_.scenario.routing;
+    route.held =
+        answer.is_held() || (known_.rows.empty() && discovery_facts(routing.balancer).waits);
     route.retry_after = answer.retry_after();
     route.http_status = answer.http_status();
     return route;

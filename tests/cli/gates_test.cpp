@@ -15,8 +15,8 @@ class Gates : public testing::Cli {
  protected:
   /// One variant with goals and tiers, or a crash: it has every metric of its kind.
   std::string scenario(const std::string& more = "", bool of_tiers = true) const {
-    const std::string tiers = of_tiers ? ", kv_tiers: {cpu_chunks: 400}}}\n"
-                                       : "}}\nevents: [{kind: crash, at: 1s}]\n";
+    const std::string tiers =
+        of_tiers ? ", kv_tiers: {cpu_chunks: 400}}}\n" : "}}\nevents: [{kind: crash, at: 1s}]\n";
     return write(of_tiers ? "one.yaml" : "crash.yaml", R"(name: one
 workload:
   inference_perf:
@@ -29,8 +29,8 @@ workload:
 cluster:
   pools:
   - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2,
-     engine: {preset: 2026-H2, num_gpu_blocks: 300)" +
-                                                           tiers + "goodput: [ttft:10s]\n" + more);
+     engine: {preset: 2026-H2, num_gpu_blocks: 300)" + tiers +
+                                                           "goodput: [ttft:10s]\n" + more);
   }
 };
 

@@ -108,13 +108,15 @@ TEST_F(PlanChanges, WindowsLastUntilAllServersAreBack) {
                                    "rate: 15, ", "min: 3, max: 3"));
     return found["plans"][0]["survives"][0];
   };
-  EXPECT_EQ(window("events: [{kind: roll-out, at: 0s, max_surge: '1', max_unavailable: '0'}]")
-                ["window_s"],
-            3 * 60 + 5);
+  EXPECT_EQ(
+      window(
+          "events: [{kind: roll-out, at: 0s, max_surge: '1', max_unavailable: '0'}]")["window_s"],
+      3 * 60 + 5);
   // At once, then two at a time.
-  EXPECT_EQ(window("events: [{kind: roll-out, at: 10s, max_surge: '3', max_unavailable: '0'}]")
-                ["window_s"],
-            10 + 60 + 5);
+  EXPECT_EQ(
+      window(
+          "events: [{kind: roll-out, at: 10s, max_surge: '3', max_unavailable: '0'}]")["window_s"],
+      10 + 60 + 5);
   // 1,000 requests take longer than this server does.
   const Json brief = window("events: [{kind: crash, at: 1s, servers: [2], lasts: 10s}]");
   EXPECT_EQ(brief["recovery_s"], 1 + 10 + 5);
@@ -130,8 +132,9 @@ TEST_F(PlanChanges, WindowsLastUntilAllServersAreBack) {
 TEST_F(PlanChanges, WhatCostsNothingIsSaidToCostNothing) {
   const Result result = run({"plan", "-q", plan(kCrash, "rate: 15, ", "min: 3, max: 4")});
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(one_line(result.out).find("It also holds through a crash, which costs nothing: the "
-                                      "steady rate takes as many servers."),
+  EXPECT_NE(one_line(result.out)
+                .find("It also holds through a crash, which costs nothing: the "
+                      "steady rate takes as many servers."),
             std::string::npos)
       << result.out;
 }
@@ -161,10 +164,10 @@ std::string hpa(const std::string& most) {
 
 TEST_F(PlanChanges, ADayIsPricedByTheServersThatItHas) {
   const std::string key = "cluster.pools[vllm].autoscaler=";
-  const std::string file = plan(std::string(kDay) + "autoscalers:\n- {name: hpa, set: ['" + key +
-                                    hpa("{servers}") + "']}\n- {name: one, set: ['" + key +
-                                    hpa("1") + "']}\n",
-                                "");
+  const std::string file =
+      plan(std::string(kDay) + "autoscalers:\n- {name: hpa, set: ['" + key + hpa("{servers}") +
+               "']}\n- {name: one, set: ['" + key + hpa("1") + "']}\n",
+           "");
   const std::string stored = (folder_ / "plan.json").string();
   const Result result = run({"plan", "-q", file, "-o", "table", "-o", "json=" + stored});
   ASSERT_EQ(result.code, 0) << result.err;
@@ -182,8 +185,7 @@ TEST_F(PlanChanges, ADayIsPricedByTheServersThatItHas) {
   EXPECT_TRUE(fixed["meets"]);
   // The same day by `run`: its server-hours are the area below the servers over time.
   const Result day = run({"run", (folder_ / "base.yaml").string(), "-q", "--no-capacity",
-                          "--no-kv-band", "-o", "json", "--set", "workload.groups.rate=14",
-                          "--set",
+                          "--no-kv-band", "-o", "json", "--set", "workload.groups.rate=14", "--set",
                           "workload.demand={scale: 0.5, profile: [{at: 0h, rate: 4}, {at: 8h, "
                           "rate: 15}, {at: 12h, rate: 28}, {at: 16h, rate: 10}, {at: 20h, "
                           "rate: 3}]}",
@@ -222,9 +224,10 @@ TEST_F(PlanChanges, ADayIsPricedByTheServersThatItHas) {
 
 // Growth multiplies the day, and its peak with it.
 TEST_F(PlanChanges, ADayGrowsAsItsPeak) {
-  const Json found = answer(plan("day: {profile: [{at: 0h, rate: 10}, {at: 30m, rate: 5}], period: "
-                                 "1h, report_every: 30m}\n",
-                                 "growth: 0.5, "));
+  const Json found =
+      answer(plan("day: {profile: [{at: 0h, rate: 10}, {at: 30m, rate: 5}], period: "
+                  "1h, report_every: 30m}\n",
+                  "growth: 0.5, "));
   EXPECT_EQ(found["day"]["peak"], 10);
   EXPECT_EQ(found["day"]["mean"], 7.5);
   EXPECT_EQ(found["rate_today"], 10);

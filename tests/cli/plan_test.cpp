@@ -422,8 +422,7 @@ TEST_F(Plan, TheMonthsInWhichItMustGrow) {
     EXPECT_EQ(r.code, 0) << r.err;
     return nlohmann::json::parse(r.out)["plans"][0];
   };
-  const auto best =
-      with("30", "  growth_per_month: 0.1\n  months: 12\n  from: 2026-12\n", "1");
+  const auto best = with("30", "  growth_per_month: 0.1\n  months: 12\n  from: 2026-12\n", "1");
   const auto& months = best["months"];
   ASSERT_GE(months.size(), 3U);
   EXPECT_EQ(months[0]["month"], 0);

@@ -106,11 +106,10 @@ TEST(Mix, FaultsStandWhereTheScenarioHasThem) {
   place_in_mix(found, w, 1, out);
   std::vector<std::string> paths;
   for (const Diagnostic& d : out.items()) paths.push_back(d.path);
-  EXPECT_EQ(paths,
-            (std::vector<std::string>{"workload.mix[1]", "workload.mix[1].demand.profile",
-                                      "workload.mix[1].groups.prefix_len",
-                                      "workload.options.turn_work", "workload.rate_scale",
-                                      "cluster.pools[0].engine.max_loras"}));
+  EXPECT_EQ(paths, (std::vector<std::string>{"workload.mix[1]", "workload.mix[1].demand.profile",
+                                             "workload.mix[1].groups.prefix_len",
+                                             "workload.options.turn_work", "workload.rate_scale",
+                                             "cluster.pools[0].engine.max_loras"}));
   EXPECT_EQ(out.items()[5].message, "six (load b)");
 }
 

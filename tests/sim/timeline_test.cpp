@@ -78,8 +78,7 @@ Timeline judged(std::vector<std::int64_t> sent, std::vector<std::int64_t> good, 
 }
 
 TEST(Timeline, JoinsAdjacentMisses) {
-  const Timeline t =
-      judged({100, 100, 100, 100, 100, 100}, {100, 80, 60, 95, 10, 100}, 0.95);
+  const Timeline t = judged({100, 100, 100, 100, 100, 100}, {100, 80, 60, 95, 10, 100}, 0.95);
   const std::vector<MissedSpan> found = missed_spans(t);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].from_s, 60);

@@ -100,7 +100,8 @@ TEST_F(Causes, NothingOfAFleetThatStays) {
 
 TEST_F(Causes, ServersAreMissing) {
   servers({{0, 8, 8, 8}, {250, 8, 7, 8}, {255, 8, 6, 8}, {500, 8, 8, 8}},
-          {{250, "crashes", "p-3"}, {255, "vanishes with its machine", "p-4"},
+          {{250, "crashes", "p-3"},
+           {255, "vanishes with its machine", "p-4"},
            {500, "is ready", "p-3"}});
   EXPECT_EQ(why(), "p-3 crashes and p-4 vanishes with its machine (6 of 8 servers serve)");
 }
@@ -121,7 +122,9 @@ TEST_F(Causes, AnEventMayEndWhatWasSentBefore) {
   counts_.on_done(sent, sent + Duration::seconds(1), false, false);
   ++run_.summary.requests;
   ++run_.summary.failures;
-  EXPECT_EQ(why(), "p-3 crashes (7 of 8 servers serve)");
+  EXPECT_EQ(why(),
+            "no event at that time, 0.683 req/s where 0.668 are the mean; later p-3 crashes (all 8 "
+            "serve)");
 }
 
 TEST_F(Causes, AnAutoscalerIsBehind) {
@@ -135,7 +138,10 @@ TEST_F(Causes, StepsOfAnAutoscalerAreOne) {
           {{250, "scales from 3 to 4", "p"},
            {260, "scales from 4 to 6", "p"},
            {270, "scales from 6 to 5", "p"}});
-  EXPECT_EQ(why(), "p scales from 3 to 6 and p scales from 6 to 5 (3 of 6 servers serve)");
+  EXPECT_EQ(
+      why(),
+      "p scales from 3 to 4; later p scales from 4 to 6 and p scales from 6 to 5 (3 of 4 servers "
+      "serve)");
 }
 
 TEST_F(Causes, AnAutoscalerWantsFewServers) {
@@ -160,6 +166,13 @@ TEST_F(Causes, AServerIsSlowUntilItIsGone) {
   EXPECT_EQ(why(), "p-1 is slow (all 8 serve)");
   run_.fleet->marks.push_back({20, "is gone", "p-1"});
   EXPECT_EQ(why(), "no event at that time, 0.667 req/s where 0.667 are the mean (all 8 serve)");
+}
+
+TEST_F(Causes, ALinkIsLost) {
+  servers({{0, 8, 8, 8}}, {{10, "loses its link", "p-1"},
+                           {20, "has its link back", "p-1"},
+                           {245, "loses its link", "p-2"}});
+  EXPECT_EQ(why(), "p-2 loses its link (all 8 serve)");
 }
 
 TEST_F(Causes, ARouterIsAway) {
@@ -195,8 +208,9 @@ TEST_F(Causes, ABurst) {
   s.info.name = "3";
   s.requests = 1;
   s.first_send = s.last_end = SimTime::zero() + Duration::seconds(250);
-  EXPECT_EQ(why(), "stage 3 begins with 7.33 req/s where 1.33 are the mean; p is being rolled out "
-                   "(all 8 serve)");
+  EXPECT_EQ(why(),
+            "stage 3 begins with 7.33 req/s where 1.33 are the mean; p is being rolled out "
+            "(all 8 serve)");
 }
 
 TEST_F(Causes, ManyEventsAreCounted) {

@@ -44,9 +44,8 @@ class MixFile : public testing::FolderTest {
 
   Json run(const std::string& workload, const std::vector<std::string>& more = {}) const {
     testing::TestConsole console;
-    std::vector<std::string> command = {"run",     scenario(workload), "--quiet",
-                                        "--check", "--no-capacity",    "--no-kv-band",
-                                        "-o",      "json"};
+    std::vector<std::string> command = {"run",           scenario(workload), "--quiet", "--check",
+                                        "--no-capacity", "--no-kv-band",     "-o",      "json"};
     command.insert(command.end(), more.begin(), more.end());
     EXPECT_EQ(run_command_line(command, console), ExitCode::kSuccess) << console.errors;
     return Json::parse(console.output())["variants"][0];
@@ -156,13 +155,12 @@ TEST_F(MixFile, FaultsOfALoadStandAtItsKeys) {
       "  - {name: hours, groups: {requests: 5}, demand: {profile: [{at: 5h, rate: 1}, {at: 1h, "
       "rate: 2}]}}\n"
       "  - {name: loop, conversations: {}, demand: {profile: [{at: 5h, rate: 1}]}}\n");
-  expect_said(meaning,
-              {"s.yaml:4:65: error: workload.mix[0].rate_scale: has no rate to multiply",
-               "error: workload.mix[1].groups.prefix_len",
-               "error: workload.mix[2]: exactly one source of load must be given (got 0)",
-               "error: workload.mix[3]: exactly one source of load must be given (got 2)",
-               "error: workload.mix[4].demand.profile",
-               "error: workload.mix[5].demand: has no rates to take the place of"});
+  expect_said(meaning, {"s.yaml:4:65: error: workload.mix[0].rate_scale: has no rate to multiply",
+                        "error: workload.mix[1].groups.prefix_len",
+                        "error: workload.mix[2]: exactly one source of load must be given (got 0)",
+                        "error: workload.mix[3]: exactly one source of load must be given (got 2)",
+                        "error: workload.mix[4].demand.profile",
+                        "error: workload.mix[5].demand: has no rates to take the place of"});
 }
 
 TEST_F(MixFile, LoadsStreamAllOrNone) {
@@ -171,8 +169,7 @@ TEST_F(MixFile, LoadsStreamAllOrNone) {
         "data: {type: random, input_distribution: {min: 100, max: 100, mean: 100, std_dev: 0},\n"
         "       output_distribution: {min: 9, max: 9, mean: 9, std_dev: 0}}\n"
         "load: {type: constant, stages: [{rate: 1, duration: 10}]}\n");
-  const std::string text =
-      check(kChat + "  - {name: silent, inference_perf: no.yaml}\n");
+  const std::string text = check(kChat + "  - {name: silent, inference_perf: no.yaml}\n");
   expect_said(text, {"error: workload.mix[1]: of the loads chat and silent only one streams"});
 }
 
@@ -202,7 +199,9 @@ TEST(MixShipped, TheReadmeSaysWhatChatsLose) {
     char share[16];
     std::snprintf(share, sizeof share, "%.1f",
                   variant["classes"][0]["goodput"]["percentage"].get<double>());
-    text += (text.empty() ? "" : variant["name"] == "priority" ? " and " : ", ") +
+    text += (text.empty()                    ? ""
+             : variant["name"] == "priority" ? " and "
+                                             : ", ") +
             std::string(share);
   }
   std::ifstream in(folder + "README.md");

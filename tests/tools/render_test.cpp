@@ -389,7 +389,7 @@ TEST(Schema, DescribesEveryKeyStrictly) {
   EXPECT_EQ(schema["additionalProperties"], false);
   const json& pool = schema["properties"]["cluster"]["properties"]["pools"]["items"];
   EXPECT_EQ(pool["additionalProperties"], false);
-  EXPECT_EQ(pool["properties"]["replicas"]["minimum"], 1);
+  EXPECT_EQ(pool["properties"]["replicas"]["minimum"], 0);
   EXPECT_EQ(pool["properties"]["replicas"]["default"], 1);
   EXPECT_EQ(pool["properties"]["role"]["enum"], json::array({"both", "prefill", "decode"}));
   EXPECT_EQ(pool["required"], json::array({"accelerator", "model"}));
@@ -399,7 +399,7 @@ TEST(Schema, DescribesEveryKeyStrictly) {
   EXPECT_TRUE(schema["properties"]["variants"]["items"]["properties"].contains("routing"));
   const std::string page = reference_markdown(types, "Keys");
   EXPECT_NE(page.find("## `cluster.pools[].engine`"), std::string::npos);
-  EXPECT_NE(page.find("| `replicas` | integer | `1` | 1 to 65536 |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| `replicas` | integer | `1` | 0 to 65536 |"), std::string::npos) << page;
 }
 
 TEST(Csv, NoCellOfTextIsAFormula) {

@@ -465,7 +465,7 @@ constexpr char kFullPlan[] = R"({
     "step_time_band": {"fraction": 0.1, "longer": {"replicas": {"decode": 3},
                        "price_per_hour": 20.25}, "shorter": null},
     "price_per_million_output_tokens": 1.125, "output_tokens_per_s": 3000,
-    "knee_requests_per_s": 17.25, "knee_fails_at": 18.5, "spare_replicas_today": 4,
+    "knee_requests_per_s": 17.25, "knee_fails_at": 18.5, "utilisation": 0.87, "spare_replicas_today": 4,
     "binding": {"resource": "KV blocks", "goal": "ttft_ms.p99", "missed_by": 1.75,
                 "missed_by_with_double": 0.625},
     "goals": [{"goal": "ttft_ms.p99 < 500", "name": "ttft_ms.p99", "bound": 500,
@@ -496,7 +496,7 @@ TEST(PlanText, HasEveryNumberOfTheRecord) {
         "  TTFT p99 412 ms of at most 500 ms: 17.5 % to spare\n",
         "TTFT mean 3.2 % (7, worst -9.5 %).\n",
         "Planned for 15 req/s (10 req/s today, 50 % growth). Goals, each with 90 % ",
-        "  roofline       6  15.50       17.25            4       KV blocks\n",
+        "  roofline       6  15.50       17.25  87 %            4       KV blocks\n",
         "15.50   11,315  135,780        - to 20.25        1.12\n",
         "It costs $11,315 a month and $135,780 a year. At today's rate it holds without any 4 "
         "replicas of one pool.\n",

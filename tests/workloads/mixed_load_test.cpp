@@ -37,8 +37,7 @@ MixedPart chats(const std::string& name) {
   c.qps = 3;
   c.time = 20;
   Diagnostics d;
-  return {.name = name,
-          .load = make_load_generator(c, {.seed = seed_of_part(kSeed, name)}, {}, d)};
+  return {.name = name, .load = make_load_generator(c, {.seed = seed_of_part(kSeed, name)}, {}, d)};
 }
 
 /// One request at a time.
@@ -47,8 +46,7 @@ MixedPart one_by_one(const std::string& name) {
   c.num_prompts = 30;
   c.max_concurrency = 1;
   Diagnostics d;
-  return {.name = name,
-          .load = make_load_generator(c, {.seed = seed_of_part(kSeed, name)}, {}, d)};
+  return {.name = name, .load = make_load_generator(c, {.seed = seed_of_part(kSeed, name)}, {}, d)};
 }
 
 std::unique_ptr<LoadGenerator> mix(bool with_third) {

@@ -339,10 +339,10 @@ sim::ScenarioInputs open_inputs(const LoadedVariant& variant, sim::Scenario& sce
   Diagnostics catalogue;
   inputs.catalogue = scenario_catalogue(variant, scenario, catalogue);
   append(found, catalogue);
-  for_each_load(variant.scenario.workload, [&](const std::string& place, const auto& load,
-                                               const auto& demand) {
-    inputs.mix.push_back(open_load_files(variant, place, load, demand, found));
-  });
+  for_each_load(variant.scenario.workload,
+                [&](const std::string& place, const auto& load, const auto& demand) {
+                  inputs.mix.push_back(open_load_files(variant, place, load, demand, found));
+                });
   inputs.load = inputs.mix.front();
   // A catalogue that cannot be read may hold any name.
   if (found.has_errors() && !catalogue.has_errors()) sim::check_names(scenario, inputs, found);
@@ -524,22 +524,22 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
       files.push_back({key, resolve_path(document.path, document.root->where())});
   };
   using Kind = workloads::LoadFile::Kind;
-  for_each_load(variant.scenario.workload, [&](const std::string& place,
-                                               const workloads::Load& load, const auto& demand) {
-    if (const Document* document = document_of(load))
-      add_document(child_path(place, load_key(load)), *document);
-    for (const workloads::LoadFile& file : files_of(load))
-      if (file.kind != Kind::kSessions && file.kind != Kind::kSessionFolder &&
-          file.kind != Kind::kUnread)
-        add(child_path(place, file.key), file.path);
-    if (demand) {
-      add(place + ".demand.csv", demand->csv);
-      add(place + ".demand.arrivals_of", demand->arrivals_of);
-    }
-    Diagnostics unread;  // Reported when the files were needed.
-    for (ReferencedFile& file : replay_files(variant, place, load, unread))
-      files.push_back(std::move(file));
-  });
+  for_each_load(variant.scenario.workload,
+                [&](const std::string& place, const workloads::Load& load, const auto& demand) {
+                  if (const Document* document = document_of(load))
+                    add_document(child_path(place, load_key(load)), *document);
+                  for (const workloads::LoadFile& file : files_of(load))
+                    if (file.kind != Kind::kSessions && file.kind != Kind::kSessionFolder &&
+                        file.kind != Kind::kUnread)
+                      add(child_path(place, file.key), file.path);
+                  if (demand) {
+                    add(place + ".demand.csv", demand->csv);
+                    add(place + ".demand.arrivals_of", demand->arrivals_of);
+                  }
+                  Diagnostics unread;  // Reported when the files were needed.
+                  for (ReferencedFile& file : replay_files(variant, place, load, unread))
+                    files.push_back(std::move(file));
+                });
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);
   if (variant.scenario.routing.library)
     add("routing.library.path", variant.scenario.routing.library->path);

@@ -253,10 +253,8 @@ std::vector<std::pair<std::string, std::string>> request_headers(const LoadedVar
   const auto add = [&out](const Document& headers) {
     for (auto& header : workloads::headers_of(headers)) out.push_back(std::move(header));
   };
-  for_each_load(variant.scenario.workload,
-                [&](const std::string&, const workloads::Load& load, const auto&) {
-                  add(traits_of(load).headers);
-                });
+  for_each_load(variant.scenario.workload, [&](const std::string&, const workloads::Load& load,
+                                               const auto&) { add(traits_of(load).headers); });
   for (const workloads::TrafficClass& c : classes_of(variant.scenario.workload)) add(c.headers);
   return out;
 }

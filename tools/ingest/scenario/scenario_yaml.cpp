@@ -220,8 +220,8 @@ Ptr with_load_files(const Ptr& load, Diagnostics& diagnostics) {
 Ptr with_goodput_flag(const Ptr& holder, const ConfigNode* flags) {
   const Ptr goals = flags != nullptr ? vllm_bench_goodput(*flags) : nullptr;
   if (goals == nullptr || holder->find("goodput") != nullptr) return holder;
-  return merge_configs(
-      holder, ConfigNode::make_map({{"goodput", goals->where(), goals}}, holder->where()));
+  return merge_configs(holder,
+                       ConfigNode::make_map({{"goodput", goals->where(), goals}}, holder->where()));
 }
 
 /// The same for the scenario and each load of its mix.
@@ -239,13 +239,11 @@ Ptr with_goodput_flags(const Ptr& root) {
 /// Expands short forms of a load: flags as their tool writes them, and lengths as bare integers
 /// (inference-perf allows them).
 Ptr without_shorthands(const Ptr& load, Diagnostics& diagnostics) {
-  Ptr part = change_member(load, "vllm_bench", [&](const Ptr& value) {
-    return vllm_bench_flags(value, diagnostics);
-  });
-  part = change_member(change_member(part, "options", complete_lengths), "guidellm",
-                       [&](const Ptr& scenario) {
-                         return guidellm_settings(scenario, diagnostics);
-                       });
+  Ptr part = change_member(load, "vllm_bench",
+                           [&](const Ptr& value) { return vllm_bench_flags(value, diagnostics); });
+  part =
+      change_member(change_member(part, "options", complete_lengths), "guidellm",
+                    [&](const Ptr& scenario) { return guidellm_settings(scenario, diagnostics); });
   return change_member(part, "groups", [&](const Ptr& groups) {
     return complete_group_lengths(groups, diagnostics);
   });
@@ -446,8 +444,8 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
                                       });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  Ptr whole = change_loads(with_router_config(variant.node, diagnostics), with_load_files,
-                           diagnostics);
+  Ptr whole =
+      change_loads(with_router_config(variant.node, diagnostics), with_load_files, diagnostics);
   whole = without_vllm_serve(with_goodput_flags(whole), diagnostics);
   whole = change_loads(change_member(whole, "expect", complete_expectations), without_shorthands,
                        diagnostics);

@@ -52,11 +52,11 @@ struct LineChart {
   std::string title;     ///< The answer the chart gives, in one sentence.
   std::string subtitle;  ///< What is drawn.
   ChartAxis x, y;
-  bool thin = false;           ///< Thin lines, for many that cross.
-  std::string band_text = {};  ///< In the legend: what the bands of the series are.
+  bool thin = false;                   ///< Thin lines, for many that cross.
+  std::string band_text = {};          ///< In the legend: what the bands of the series are.
   std::vector<ChartBand> events = {};  ///< Thin lines across the drawing, of no series.
-  std::optional<double> goal;  ///< A line across the drawing.
-  std::string goal_text;       ///< In the legend: `time to first token ≤ 1 s`.
+  std::optional<double> goal;          ///< A line across the drawing.
+  std::string goal_text;               ///< In the legend: `time to first token ≤ 1 s`.
   std::vector<ChartSeries> series;
 };
 

@@ -93,8 +93,7 @@ std::string clock_text(double seconds, bool by_clock) {
   if (by_clock)
     return fmt::format("{:02}:{:02}", h, min % 60) + (s > 0 ? fmt::format(":{:02}", s) : "");
   if (seconds < 120) return fmt::format("{:.4g} s", seconds);
-  if (whole < 7'200)
-    return fmt::format("{} min", min) + (s > 0 ? fmt::format(" {:02} s", s) : "");
+  if (whole < 7'200) return fmt::format("{} min", min) + (s > 0 ? fmt::format(" {:02} s", s) : "");
   return fmt::format("{} h", h) + (min % 60 > 0 ? fmt::format(" {:02} min", min % 60) : "");
 }
 

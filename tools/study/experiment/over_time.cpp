@@ -27,7 +27,7 @@ using sim::MissedSpan;
 struct Kind {
   std::string_view begins, ends = {}, lasts = {};
 };
-constexpr std::array<Kind, 9> kKinds = {
+constexpr std::array<Kind, 10> kKinds = {
     {{"crashes"},
      {"vanishes with its machine"},
      {"is evicted"},
@@ -36,6 +36,7 @@ constexpr std::array<Kind, 9> kKinds = {
      {"roll-out begins", "roll-out is over", "is being rolled out"},
      {"is slow", "is as fast as before", "is slow"},
      {"loses its KV events", "has its KV events heard again", "has lost its KV events"},
+     {"loses its link", "has its link back", "has lost its link"},
      {"router restarts", "router is back", "is away"}}};
 
 /// `45 s before`, `12 min before`.
@@ -81,7 +82,9 @@ class Witness {
   }
 
   /// What there was from the beginning of a stretch until its last miss was noticed.
-  std::string tell(const MissedSpan& span, double until_s) const;
+  /// `first_s`: until the last miss of its first bin was noticed. What happens later is no cause of
+  /// a stretch that has begun.
+  std::string tell(const MissedSpan& span, double first_s, double until_s) const;
 
  private:
   static inline const std::vector<FleetMark> kNoMarks;
@@ -93,7 +96,8 @@ class Witness {
   Shortage shortage(double from, double until) const;
   bool lasts(std::size_t mark, const Kind& kind, double from) const;
   std::string events(double from, double since, double until) const;
-  std::string load(const MissedSpan& span, bool told, bool lacks) const;
+  std::string load(const MissedSpan& span, bool told) const;
+  std::optional<std::int64_t> ready_at(double at_s) const;
 
   const sim::RunResult& run_;
   const std::vector<FleetMark>& marks_;
@@ -130,6 +134,13 @@ Witness::Shortage Witness::shortage(double from, double until) const {
   return found;
 }
 
+/// Servers that serve; nothing where the fleet does not change.
+std::optional<std::int64_t> Witness::ready_at(double at) const {
+  if (servers_.empty()) return std::nullopt;
+  const auto next = std::ranges::find_if(servers_, [at](const Servers& s) { return s.at_s > at; });
+  return (next == servers_.begin() ? next : next - 1)->ready;
+}
+
 bool Witness::lasts(std::size_t mark, const Kind& kind, double from) const {
   if (kind.ends.empty()) return false;
   for (std::size_t i = mark + 1; i < marks_.size() && marks_[i].at_s < from; ++i)
@@ -155,7 +166,7 @@ std::string Witness::events(double from, double since, double until) const {
       if (now != 0 && !told.empty() && direction(told.back(), m.subject) == now)
         told.back().replace(told.back().rfind(" to "), std::string::npos,
                             text.substr(text.rfind(" to ")));
-      else
+      else if (std::ranges::find(told, text) == told.end())
         told.push_back(text);
     }
   constexpr std::size_t kMostTold = 3;
@@ -169,7 +180,7 @@ std::string Witness::events(double from, double since, double until) const {
 
 /// What is to be said of the load: an overload where no server is missing, a burst, and where
 /// nothing else is told how much it is.
-std::string Witness::load(const MissedSpan& span, bool told, bool lacks) const {
+std::string Witness::load(const MissedSpan& span, bool told) const {
   constexpr double kBurst = 1.5;
   const sim::Timeline& t = *run_.timeline;
   const double all = static_cast<double>(std::accumulate(t.sent.begin(), t.sent.end(), 0LL));
@@ -183,28 +194,31 @@ std::string Witness::load(const MissedSpan& span, bool told, bool lacks) const {
     const double to = (s.last_send - SimTime::zero()).to_seconds();
     if (rate >= kBurst * mean && from >= span.from_s && from < span.to_s)
       what = "stage " + s.info.name + " begins with ";
-    if (s.overloaded() && !lacks && from < span.to_s && to >= span.from_s) {
+    if (s.overloaded() && !told && from < span.to_s && to >= span.from_s) {
       what = "overload, ";
       break;
     }
   }
   const auto per_second = [](double r) { return number_text(with_digits(r, 3)); };
-  return what.empty() ? what
-                      : what + per_second(rate) + " req/s where " + per_second(mean) +
-                            " are the mean";
+  return what.empty()
+             ? what
+             : what + per_second(rate) + " req/s where " + per_second(mean) + " are the mean";
 }
 
-std::string Witness::tell(const MissedSpan& span, double until) const {
-  const Shortage lack = shortage(span.from_s, until);
+std::string Witness::tell(const MissedSpan& span, double first, double until) const {
+  const Shortage lack = shortage(span.from_s, first);
   const bool lacks = lack.worst.wanted > lack.worst.ready;
   const std::string what =
-      events(span.from_s, lacks ? std::min(lack.since_s, span.from_s) : span.from_s, until);
-  const bool told = !what.empty() || lacks;
-  std::string text = load(span, told, lacks);
+      events(span.from_s, lacks ? std::min(lack.since_s, span.from_s) : span.from_s, first);
+  const bool none = ready_at(span.from_s) == 0;
+  const bool told = !what.empty() || lacks || none;
+  std::string text = load(span, told);
   if (!what.empty()) text += (text.empty() ? "" : "; ") + what;
+  if (const std::string later = events(0, std::nextafter(first, INFINITY), until); !later.empty())
+    text += (text.empty() ? "later " : "; later ") + later;
   constexpr double kShortlyBefore = 120;
-  const auto last = std::ranges::find_if(
-      marks_.rbegin(), marks_.rend(), [&](const FleetMark& m) { return m.at_s < span.from_s; });
+  const auto last = std::ranges::find_if(marks_.rbegin(), marks_.rend(),
+                                         [&](const FleetMark& m) { return m.at_s < span.from_s; });
   if (!told && last != marks_.rend() && span.from_s - last->at_s <= kShortlyBefore)
     text += "; " + text_of(*last) + before_text(span.from_s - last->at_s);
   std::string servers;
@@ -212,10 +226,10 @@ std::string Witness::tell(const MissedSpan& span, double until) const {
     servers = std::to_string(lack.worst.ready) + " of " +
               counted(static_cast<std::size_t>(lack.worst.wanted), "server") + " serve";
   } else if (!servers_.empty()) {
-    const auto next = std::ranges::find_if(
-        servers_, [&](const Servers& s) { return s.at_s > span.from_s; });
-    const std::int64_t ready = (next == servers_.begin() ? next : next - 1)->ready;
-    servers = ready == 1 ? "the one server serves" : "all " + std::to_string(ready) + " serve";
+    const std::int64_t ready = *ready_at(span.from_s);
+    servers = ready == 0   ? "no server serves"
+              : ready == 1 ? "the one server serves"
+                           : "all " + std::to_string(ready) + " serve";
     if (most_ > ready) servers += ", of at most " + std::to_string(most_);
   }
   if (!servers.empty()) text += text.empty() ? servers : " (" + servers + ")";
@@ -242,8 +256,11 @@ void complete_timeline(const sim::TimelineCounter& counts, const sim::Scenario& 
              .expected = expected.has_value()};
   t.goals->missed = sim::missed_spans(t);
   const Witness witness(scenario, run);
-  for (MissedSpan& span : t.goals->missed)
-    span.why = witness.tell(span, counts.last_miss_s(span));
+  for (MissedSpan& span : t.goals->missed) {
+    MissedSpan first = span;
+    first.to_s = span.from_s + t.bin_s;
+    span.why = witness.tell(span, counts.last_miss_s(first), counts.last_miss_s(span));
+  }
   run.summary.fleet.missed_minutes = t.goals->missed_minutes();
 }
 

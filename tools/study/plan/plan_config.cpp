@@ -15,8 +15,7 @@ std::optional<std::int64_t> parse_month(std::string_view text) {
   constexpr std::string_view kForm = "dddd-dd";
   if (text.size() != kForm.size()) return std::nullopt;
   for (std::size_t i = 0; i < kForm.size(); ++i)
-    if (kForm[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i])
-      return std::nullopt;
+    if (kForm[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return std::nullopt;
   std::int64_t year = 0, month = 0;
   std::from_chars(text.data(), text.data() + 4, year);
   std::from_chars(text.data() + 5, text.data() + 7, month);

@@ -6,6 +6,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "sim/fleet/fleet.h"
 #include "tools/results/metrics.h"
 #include "tools/study/experiment/candidate.h"
 
@@ -24,6 +25,30 @@ bool meets(const PlanGoal& goal, double value) {
   return goal.upper ? value <= goal.bound : value >= goal.bound;
 }
 
+/// Servers of each sized pool, the mean over time.
+std::vector<double> mean_servers(const PlanSpace& space, const DayFleet& fleet,
+                                 const sim::RunResult& run) {
+  std::vector<double> out(fleet.size.begin(), fleet.size.end());
+  for (std::size_t i = 0; run.fleet && i < out.size(); ++i)
+    for (const sim::FleetPoolResult& pool : run.fleet->pools)
+      if (pool.pool == space.config.pools[i].pool) out[i] = pool.mean_servers;
+  return out;
+}
+
+/// Dollars an hour, on a line between whole servers.
+double price_between(const PlanFamily& family, const std::vector<double>& servers) {
+  FleetSize low;
+  for (const double n : servers) low.push_back(static_cast<std::int64_t>(n));
+  const double least = family.price(low);
+  double sum = least;
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    FleetSize high = low;
+    ++high[i];
+    sum += (servers[i] - static_cast<double>(low[i])) * (family.price(high) - least);
+  }
+  return sum;
+}
+
 /// Dollars an hour, the mean over the run: what its servers cost from each change to the next.
 double mean_price(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
   struct Change {
@@ -31,34 +56,33 @@ double mean_price(const PlanSpace& space, const DayFleet& fleet, const sim::RunR
     std::size_t pool = 0;
     std::int64_t servers = 0;
   };
+  const PlanFamily& family = space.families[fleet.family];
   std::vector<Change> changes;
+  bool complete = true;
   for (std::size_t i = 0; run.fleet && i < fleet.size.size(); ++i)
     for (const sim::FleetPoolResult& pool : run.fleet->pools)
-      for (const sim::FleetPoint& p : pool.points)
-        if (pool.pool == space.config.pools[i].pool) changes.push_back({p.at_s, i, p.servers});
+      if (pool.pool == space.config.pools[i].pool) {
+        for (const sim::FleetPoint& p : pool.points) changes.push_back({p.at_s, i, p.servers});
+        complete = complete && pool.points.size() < sim::Fleet::kMostMarks;
+      }
+  if (!complete) return price_between(family, mean_servers(space, fleet, run));
   std::ranges::stable_sort(changes, {}, &Change::at_s);
   FleetSize size = fleet.size;
   double sum = 0, since = 0;
   const double end = (run.end - SimTime::zero()).to_seconds();
   for (const Change& c : changes) {
-    sum += space.families[fleet.family].price(size) * (c.at_s - since);
+    sum += family.price(size) * (c.at_s - since);
     since = c.at_s;
     size[c.pool] = c.servers;
   }
-  sum += space.families[fleet.family].price(size) * (end - since);
+  sum += family.price(size) * (end - since);
   return sum / end;
 }
 
 DayOutcome outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
   DayOutcome out;
-  for (std::size_t i = 0; i < fleet.size.size(); ++i) {
-    double servers = static_cast<double>(fleet.size[i]);
-    if (run.fleet)
-      for (const sim::FleetPoolResult& pool : run.fleet->pools)
-        if (pool.pool == space.config.pools[i].pool) servers = pool.mean_servers;
-    out.servers.push_back(servers);
-    out.server_hours += servers * space.day.hours;
-  }
+  out.servers = mean_servers(space, fleet, run);
+  for (const double servers : out.servers) out.server_hours += servers * space.day.hours;
   out.price_per_day = 24 * mean_price(space, fleet, run);
   const std::vector<PlanGoal> goals = day_goals(space.goals);
   for (const PlanGoal& goal : goals) {
@@ -103,8 +127,7 @@ bool DayOutcome::meets() const {
 
 ScenarioRequest day_request(const PlanSpace& space, const PlanFamily& family, const FleetSize& size,
                             std::size_t mode, Diagnostics& diagnostics) {
-  ScenarioRequest request =
-      fleet_request(space, family, size, space.planned_rate(), diagnostics);
+  ScenarioRequest request = fleet_request(space, family, size, space.planned_rate(), diagnostics);
   const SourceLocation& where = space.day.node->where();
   const auto assign = [&](const std::string& text, const SourceLocation& at) {
     std::optional<Assignment> a = parse_assignment_at(text, at, diagnostics);
@@ -190,8 +213,8 @@ std::vector<std::vector<DayOutcome>> run_day(const PlanSpace& space,
     const std::optional<sim::RunPlan> plan = prepare_candidate(
         day_request(space, space.families[fleet.family], fleet.size, mode, found), found);
     if (!plan) return;
-    const auto run = experiment.run(
-        {.plan = *plan, .seed = plan->scenario.seed, .goals = space.goodput}, found);
+    const auto run =
+        experiment.run({.plan = *plan, .seed = plan->scenario.seed, .goals = space.goodput}, found);
     if (!run) return;
     DayOutcome& out = outcomes[i / modes][mode];
     out = outcome_of(space, fleet, *run);

@@ -150,8 +150,7 @@ std::string nearest_miss(const PlanRecord& r) {
   const auto shortfall = [](const Evaluated& e) {
     double v = e.worst->shortfall.value_or(INFINITY);
     if (std::isnan(v)) v = INFINITY;
-    return e.worst->survival.empty() ? 1 + v
-                                     : window_distance(v, e.worst->mean.value_or(INFINITY));
+    return e.worst->survival.empty() ? 1 + v : window_distance(v, e.worst->mean.value_or(INFINITY));
   };
   const double most = r.plans.empty() ? INFINITY : r.plans.front().price_per_hour;
   const Evaluated* nearest = nullptr;
@@ -206,24 +205,23 @@ std::string months_sentence(const PlanRecord& r, const Choice& best) {
   const std::vector<PlanRecord::Month>& months = *best.months;
   const std::string rate =
       human(100 * r.growth_per_month.value_or(0), Unit::kPercent) + " more each month";
-  const std::string all = std::to_string(r.months.value_or(0)) + " months";
-  if (months.size() == 1)
-    return fmt::format("With {}, no server is due within {}, which cost {}.", rate, all,
+  const std::string all = counted(static_cast<std::size_t>(r.months.value_or(0)), "month");
+  if (months.size() < 2)
+    return fmt::format("With {}, no server is due within {}; that costs {}.", rate, all,
                        sum_text(best.price_of_months.value_or(0)));
   const PlanRecord::Month& next = months[1];
-  std::string text =
-      next.fleet ? fmt::format("With {}, the next server is due in {}, at {}: {}.", rate,
-                               month_text(r, next.month),
-                               human(next.requests_per_s, Unit::kRequestsPerSecond),
-                               fleet_text(next.fleet->replicas))
-                 : fmt::format("With {}, no size of this space holds {}, at {}.", rate,
-                               month_text(r, next.month),
-                               human(next.requests_per_s, Unit::kRequestsPerSecond));
+  std::string text = next.fleet ? fmt::format("With {}, the next server is due in {}, at {}: {}.",
+                                              rate, month_text(r, next.month),
+                                              human(next.requests_per_s, Unit::kRequestsPerSecond),
+                                              fleet_text(next.fleet->replicas))
+                                : fmt::format("With {}, no size of this space holds {}, at {}.",
+                                              rate, month_text(r, next.month),
+                                              human(next.requests_per_s, Unit::kRequestsPerSecond));
   if (!next.fleet) return text;
   const PlanRecord::Month& last = months.back();
   if (!last.fleet)
-    return text + fmt::format(" From {} on, no size of this space holds.",
-                              month_text(r, last.month));
+    return text +
+           fmt::format(" From {} on, no size of this space holds.", month_text(r, last.month));
   return text + fmt::format(" The {} cost {}; the last takes {} at {} a month.", all,
                             sum_text(best.price_of_months.value_or(0)),
                             fleet_text(last.fleet->replicas),
@@ -240,9 +238,9 @@ std::string survives_sentence(const Choice& best) {
   for (const PlanRecord::Window& w : *best.survives) {
     names.push_back(printable(w.name));
     if (w.unprepared_misses)
-      misses.push_back(fmt::format(
-          "{} ({})", worst_text(*w.unprepared_misses),
-          w.unprepared_misses->mean ? plan_number(*w.unprepared_misses->mean) : "-"));
+      misses.push_back(
+          fmt::format("{} ({})", worst_text(*w.unprepared_misses),
+                      w.unprepared_misses->mean ? plan_number(*w.unprepared_misses->mean) : "-"));
     if (w.recovery_s > w.window_s)
       late += fmt::format(" Through {} it is judged for {} only; all servers are back after {}.",
                           printable(w.name), human(w.window_s, Unit::kSeconds),
@@ -304,10 +302,9 @@ std::string day_text(const PlanRecord& r, const DayOfFleet& day) {
   std::vector<std::string> misses;
   for (const PlanRecord::DayGoal& goal : day.goals)
     if (goal.missed > 0)
-      misses.push_back(fmt::format(
-          "{} in {} of {}, worst at {} ({})", goal.name, goal.missed,
-          counted(static_cast<std::size_t>(day.stages), stage_word(r)), goal.worst_at,
-          goal.worst ? plan_number(*goal.worst) : "-"));
+      misses.push_back(fmt::format("{} in {} of {}, worst at {} ({})", goal.name, goal.missed,
+                                   counted(static_cast<std::size_t>(day.stages), stage_word(r)),
+                                   goal.worst_at, goal.worst ? plan_number(*goal.worst) : "-"));
   return misses.empty() ? "misses a goal over the day as a whole"
                         : fmt::format("misses {}", fmt::join(misses, "; "));
 }
@@ -334,8 +331,8 @@ std::vector<std::string> day_sentences(const PlanRecord& r) {
   std::vector<std::string> out = {fmt::format(
       "The day's peak is {}, its mean {}. With fixed servers the fleet costs {} a day and {}.",
       human(r.day->peak * grown, Unit::kRequestsPerSecond),
-      human(r.day->mean * grown, Unit::kRequestsPerSecond),
-      dollars(modes.front().price_per_day), day_text(r, modes.front()))};
+      human(r.day->mean * grown, Unit::kRequestsPerSecond), dollars(modes.front().price_per_day),
+      day_text(r, modes.front()))};
   for (std::size_t i = 1; i < modes.size(); ++i)
     out.push_back(autoscaled_text(r, modes.front(), modes[i]));
   std::string cheapest;
@@ -374,14 +371,13 @@ Table day_table(const PlanRecord& r, const std::string& path) {
           path + "/plans/" + std::to_string(i) + "/day/" + std::to_string(m) + "/";
       double servers = 0;
       for (const auto& [pool, mean] : day.servers.items) servers += mean;
-      std::vector<Cell> row = {
-          {.text = name_of(r.plans[i])},
-          {.text = mode_text(day)},
-          {.text = plan_number(servers)},
-          number(day.server_hours, Unit::kCount, here + "server_hours",
-                 plan_number(day.server_hours)),
-          price(day.price_per_day, here + "price_per_day"),
-          {.text = fmt::format("{} of {}", day.missed, day.stages)}};
+      std::vector<Cell> row = {{.text = name_of(r.plans[i])},
+                               {.text = mode_text(day)},
+                               {.text = plan_number(servers)},
+                               number(day.server_hours, Unit::kCount, here + "server_hours",
+                                      plan_number(day.server_hours)),
+                               price(day.price_per_day, here + "price_per_day"),
+                               {.text = fmt::format("{} of {}", day.missed, day.stages)}};
       for (std::size_t g = 0; g < day.goals.size(); ++g) {
         const PlanRecord::DayGoal& goal = day.goals[g];
         const MetricView view = goal_view(goal.name);
@@ -544,8 +540,7 @@ Table costs_table(const PlanRecord& r, const std::string& path) {
 
 /// The months in which a fleet must grow, of every fleet that was found.
 Table months_table(const PlanRecord& r, const std::string& path) {
-  Table table{
-      .columns = {{"of", true}, {"month", true}, {"req/s"}, {"fleet", true}, {"$/month"}}};
+  Table table{.columns = {{"of", true}, {"month", true}, {"req/s"}, {"fleet", true}, {"$/month"}}};
   for (std::size_t i = 0; i < r.plans.size(); ++i) {
     if (!r.plans[i].months) continue;
     for (std::size_t m = 0; m < r.plans[i].months->size(); ++m) {
@@ -558,9 +553,8 @@ Table months_table(const PlanRecord& r, const std::string& path) {
            number(month.requests_per_s, Unit::kRequestsPerSecond, here + "requests_per_s",
                   plan_number(month.requests_per_s)),
            {.text = month.fleet ? fleet_text(month.fleet->replicas) : "no size holds"},
-           {.text = month.fleet
-                        ? sum_text(month.fleet->price_per_hour * kHoursOfMonth).substr(1)
-                        : "-"}});
+           {.text = month.fleet ? sum_text(month.fleet->price_per_hour * kHoursOfMonth).substr(1)
+                                : "-"}});
     }
   }
   return table;
@@ -571,7 +565,9 @@ Table front_table(const PlanRecord& r, const std::string& path) {
   constexpr std::size_t kMostRows = 15;
   std::vector<std::size_t> front;
   for (std::size_t i = 0; i < r.evaluated.size(); ++i)
-    if (r.evaluated[i].on_front.value_or(false)) front.push_back(i);
+    if (const Evaluated& e = r.evaluated[i];
+        e.on_front.value_or(false) && e.price_per_hour && e.ttft_p90_s && e.tpot_p90_s)
+      front.push_back(i);
   const auto price_of = [&r](std::size_t i) { return *r.evaluated[i].price_per_hour; };
   std::ranges::stable_sort(front, {}, price_of);
   Table table{.columns = {{"fleet", true}, {"$/h"}, {"TTFT p90, ms"}, {"TPOT p90, ms"}}};

@@ -21,7 +21,7 @@ struct FleetProbe {
   std::size_t family = 0;
   FleetSize size = {};
   double rate = 0;
-  double step_factor = 1;  ///< Every engine step takes so many times as long.
+  double step_factor = 1;    ///< Every engine step takes so many times as long.
   std::size_t survival = 0;  ///< Entry of `survives`, from 1 on; 0 = the steady rate.
   bool operator<(const FleetProbe& other) const {
     return std::tie(family, size, rate, step_factor, survival) <
@@ -78,9 +78,14 @@ void judge_goals(const PlanSpace& space, FleetEvaluation& evaluation);
 
 /// The parts of a search, in their order. Their number never changes, so a display has an end; how
 /// many fleets each of them tries depends on what was found.
-inline constexpr std::array<std::string_view, 8> kPlanSteps = {
-    "smallest fleets", "fleets to buy", "errors of step times", "knees",
-    "bottlenecks",     "spares",        "days",                "months"};
+inline constexpr std::array<std::string_view, 8> kPlanSteps = {"smallest fleets",
+                                                               "fleets to buy",
+                                                               "errors of step times",
+                                                               "knees",
+                                                               "bottlenecks",
+                                                               "spares",
+                                                               "days",
+                                                               "months"};
 
 class FleetEvaluator {
  public:

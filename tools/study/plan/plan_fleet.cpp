@@ -194,13 +194,12 @@ class FleetWriter {
   FleetWriter(const LoadedVariant& variant, const std::string& folder)
       : variant_(variant), folder_(fs::absolute(folder).lexically_normal()) {
     for (const ReferencedFile& file : referenced_files(variant)) read_.insert(file.path);
-    sim::for_each_load(
-        variant.scenario.workload,
-        [this](const std::string& place, const workloads::Load& load, const auto&) {
-          for (const workloads::LoadFile& file : files_of(load))
-            read_.insert(
-                resolve_path(file.path, variant_.provenance.nearest(child_path(place, file.key))));
-        });
+    sim::for_each_load(variant.scenario.workload, [this](const std::string& place,
+                                                         const workloads::Load& load, const auto&) {
+      for (const workloads::LoadFile& file : files_of(load))
+        read_.insert(
+            resolve_path(file.path, variant_.provenance.nearest(child_path(place, file.key))));
+    });
     if (const auto& library = variant.scenario.routing.library) read_.insert(library->path);
   }
 

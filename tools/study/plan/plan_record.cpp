@@ -153,7 +153,9 @@ void describe(Describer& d, PlanRecord::Choice& r) {
   field(d, {"output_tokens_per_s", "At the planned rate."}, r.output_tokens_per_s);
   field(d, {"knee_requests_per_s", "The highest rate that it holds."}, r.knee_requests_per_s);
   field(d, nullable("knee_fails_at", "The lowest rate that was seen to fail."), r.knee_fails_at);
-  field(d, {"utilisation", "The planned rate over the highest that it holds."}, r.utilisation);
+  field(d,
+        {"utilisation", "The planned rate over the highest that it holds, where that was found."},
+        r.utilisation);
   field(d, {"spare_replicas_today", "Of any one pool, at today's rate."}, r.spare_replicas_today);
   field(d, {"binding", "What it runs short of."}, r.binding);
   field(d, {"goals", "By goal."}, r.goals);
@@ -401,7 +403,7 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
   if (result.steps > 3) {
     out.knee_requests_per_s = plan.knee;
     out.knee_fails_at = plan.knee_fails;
-    if (plan.knee > 0) out.utilisation = space.planned_rate() / plan.knee;
+    if (plan.knee > 0 && plan.knee_fails) out.utilisation = space.planned_rate() / plan.knee;
   }
   if (result.steps > 4)
     out.binding = {.resource = plan.binding.what,
@@ -409,8 +411,7 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
                    .missed_by = plan.binding.missed_by,
                    .missed_by_with_double = plan.binding.with_double};
   if (result.steps > 5) out.spare_replicas_today = plan.spares_today;
-  if (plan.unprepared)
-    out.unprepared = fleet_of(space, family, plan.unprepared->probe.size);
+  if (plan.unprepared) out.unprepared = fleet_of(space, family, plan.unprepared->probe.size);
   if (!plan.evaluation.windows.empty()) out.survives = windows_of(space, plan);
   if (!plan.day.empty()) out.day = days_of(space, plan);
   if (result.is_complete()) add_months(space, family, plan, out);
@@ -478,10 +479,20 @@ PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation
   return out;
 }
 
-/// Fleets that meet the goals and have both latencies are compared; the others are on no front.
-void mark_front(std::vector<PlanRecord::Evaluated>& fleets) {
-  const auto counts = [](const PlanRecord::Evaluated& e) {
-    return e.verdict == GoalVerdict::kMeets && e.price_per_hour && e.ttft_p90_s && e.tpot_p90_s;
+/// Fleets that meet the goals, also without their spares, and have both latencies are compared; the
+/// others are on no front.
+void mark_front(std::int64_t spares, std::vector<PlanRecord::Evaluated>& fleets) {
+  const auto spared = [&](const PlanRecord::Evaluated& e) {
+    PlanRecord::Replicas left = e.replicas;
+    for (auto& [pool, n] : left.items) n -= spares;
+    return spares == 0 || std::ranges::any_of(fleets, [&](const PlanRecord::Evaluated& other) {
+             return other.verdict == GoalVerdict::kMeets && other.hardware == e.hardware &&
+                    other.policy == e.policy && other.replicas.items == left.items;
+           });
+  };
+  const auto counts = [&](const PlanRecord::Evaluated& e) {
+    return spared(e) && e.verdict == GoalVerdict::kMeets && e.price_per_hour && e.ttft_p90_s &&
+           e.tpot_p90_s;
   };
   const auto numbers = [](const PlanRecord::Evaluated& e) {
     return std::array{*e.price_per_hour, *e.ttft_p90_s, *e.tpot_p90_s};
@@ -617,7 +628,7 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
   for (std::size_t f = 0; f < result.families.size(); ++f)
     r.families.push_back(family_of(space, space.families[f], result.families[f]));
   for (const FleetEvaluation& e : result.evaluated) r.evaluated.push_back(evaluated_of(space, e));
-  mark_front(r.evaluated);
+  mark_front(config.spares, r.evaluated);
   if (!r.met) return r;
   const PlanRecord::Choice& best = r.plans.front();
   r.rests_on = trust_clause(best.step_times);

@@ -12,7 +12,8 @@ namespace routesim::tools {
 
 namespace {
 
-/// All sizes of the space, the cheapest first; equal prices in the order of the pools' sizes.
+/// All sizes of the space, the cheapest with its spares first; equal prices in the order of the
+/// pools' sizes.
 std::vector<FleetSize> sizes_by_price(const PlanSpace& space, const PlanFamily& family) {
   std::vector<FleetSize> sizes = {{}};
   for (const PlanPool& pool : space.config.pools) {
@@ -24,9 +25,15 @@ std::vector<FleetSize> sizes_by_price(const PlanSpace& space, const PlanFamily& 
       }
     sizes = std::move(longer);
   }
-  std::stable_sort(sizes.begin(), sizes.end(), [&](const FleetSize& a, const FleetSize& b) {
-    return family.price(a) < family.price(b);
-  });
+  // By what is bought: whole nodes do not keep the order of fleets without their spares.
+  std::vector<std::pair<double, FleetSize>> priced;
+  for (FleetSize& size : sizes) {
+    FleetSize bought = size;
+    for (std::int64_t& n : bought) n += space.config.spares;
+    priced.emplace_back(family.price(bought), std::move(size));
+  }
+  std::ranges::stable_sort(priced, {}, [](const auto& p) { return p.first; });
+  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::move(priced[i].second);
   return sizes;
 }
 
@@ -108,8 +115,8 @@ class GrowthSearch {
     if (end_ == 0 || at_ == larger_.size()) return std::nullopt;
     if (grows_) return Question{larger_[at_], fails_};
     if (holds_ + 1 == fails_) return std::nullopt;  // `fails_` is `end_`.
-    return Question{larger_[at_], seen_to_fail_ ? (holds_ + fails_) / 2
-                                                : std::min(holds_ + stride_, fails_ - 1)};
+    return Question{larger_[at_],
+                    seen_to_fail_ ? (holds_ + fails_) / 2 : std::min(holds_ + stride_, fails_ - 1)};
   }
 
   void tell(std::int64_t month, bool holds) {
@@ -486,9 +493,8 @@ class PlanSearch {
         searches, Asked::kAll,
         [&](std::size_t i, const GrowthSearch::Question& q) {
           asked[i] = q.month;
-          return FleetProbe{.family = result_.plans[i].family,
-                            .size = q.size,
-                            .rate = space_.rate_in(q.month)};
+          return FleetProbe{
+              .family = result_.plans[i].family, .size = q.size, .rate = space_.rate_in(q.month)};
         },
         [&](GrowthSearch& search, const FleetEvaluation& e) {
           search.tell(asked[static_cast<std::size_t>(&search - searches.data())], e.holds());
@@ -567,8 +573,7 @@ class PlanSearch {
   void run_days() {
     std::vector<DayFleet> fleets;
     for (const FoundPlan& plan : result_.plans) fleets.push_back({plan.family, plan.size});
-    std::vector<std::vector<DayOutcome>> found =
-        run_day(space_, fleets, evaluator_.experiment());
+    std::vector<std::vector<DayOutcome>> found = run_day(space_, fleets, evaluator_.experiment());
     for (std::size_t i = 0; i < found.size(); ++i) result_.plans[i].day = std::move(found[i]);
   }
 

@@ -62,8 +62,8 @@ struct FoundPlan {
   Binding binding = {};
   models::Trust trust = models::Trust::kFitted;  ///< The least trusted class among its runs.
   StepTimeBand band = {};
-  bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - kCapacityBand,
-  bool holds_with_more_blocks = false;   ///< or 1 + kCapacityBand times the KV blocks.
+  bool holds_with_fewer_blocks = false;    ///< Whether every goal is met with 1 - kCapacityBand,
+  bool holds_with_more_blocks = false;     ///< or 1 + kCapacityBand times the KV blocks.
   std::vector<MonthOfGrowth> months = {};  ///< In which it must grow, and the first.
   /// What would be bought if nothing had to be survived, spares included, with its windows; where
   /// the plan has any.

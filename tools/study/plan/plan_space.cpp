@@ -126,8 +126,8 @@ class SpaceReader {
     for (std::size_t i = 0; i < config_.autoscalers.size(); ++i) {
       auto& places = space_.day.autoscaler_places.emplace_back();
       for (std::size_t s = 0; s < config_.autoscalers[i].set.size(); ++s)
-        places.push_back(provenance_.nearest(
-            element_path(element_path("autoscalers", i) + ".set", s)));
+        places.push_back(
+            provenance_.nearest(element_path(element_path("autoscalers", i) + ".set", s)));
     }
   }
 
@@ -218,6 +218,8 @@ class SpaceReader {
         error(entry + ".name",
               "is the name of another entry (got " + printable(survival.name) + ")",
               "give each a name");
+      if (survival.name.empty())
+        error(entry + ".name", "is empty", "say what happens, such as a crash");
       if (survival.events.empty())
         error(entry + ".events", "is empty: nothing happens", "list at least one event");
     }
@@ -239,12 +241,15 @@ class SpaceReader {
     for (std::size_t i = 0; i < config_.autoscalers.size(); ++i) {
       const PlanAutoscaler& a = config_.autoscalers[i];
       const std::string entry = element_path("autoscalers", i);
-      if (!names.insert(a.name).second || a.name.empty())
+      if (!names.insert(a.name).second || a.name.empty() || a.name == "fixed servers")
         error(entry + ".name",
-              "is the name of another autoscaler, or empty (got " + printable(a.name) + ")",
+              "is the name of another mode of the day, or empty (got " + printable(a.name) + ")",
               "give each a name");
       for (std::size_t s = 0; s < a.set.size(); ++s)
-        if (config_.pools.size() > 1 && a.set[s].find("{servers}") != std::string::npos)
+        if (a.set[s].substr(0, a.set[s].find('=')).find(".autoscaler") == std::string::npos)
+          error(element_path(entry + ".set", s), "sets something else than an autoscaler",
+                "for example cluster.pools.0.autoscaler.kind=hpa");
+        else if (config_.pools.size() > 1 && a.set[s].find("{servers}") != std::string::npos)
           error(element_path(entry + ".set", s), "has {servers}, and several pools are sized",
                 "give a number of servers");
     }
@@ -644,12 +649,16 @@ std::vector<std::int64_t> PlanFamily::paid(const FleetSize& size) const {
       const auto open = nodes.lower_bound({cost.price, cost.gpus});
       const bool is_open = open != nodes.end() && open->first.first == cost.price;
       const std::int64_t free = is_open ? open->first.second : node;
-      const std::int64_t each = std::max<std::int64_t>(1, free / cost.gpus);
+      const std::int64_t each = free / cost.gpus;
+      // Nodes that are alike are filled together.
+      const std::int64_t alike = is_open ? open->second : std::max<std::int64_t>(1, left / each);
+      const std::int64_t filled = std::min(alike, std::max<std::int64_t>(1, left / each));
       const std::int64_t here = std::min(left, each);
-      left -= here;
-      if (!is_open) out[cost.price] += node;
-      if (is_open && --open->second == 0) nodes.erase(open);
-      if (const std::int64_t rest = free - here * cost.gpus; rest > 0) ++nodes[{cost.price, rest}];
+      left -= here * filled;
+      if (!is_open) out[cost.price] += node * filled;
+      if (is_open && (open->second -= filled) == 0) nodes.erase(open);
+      if (const std::int64_t rest = free - here * cost.gpus; rest > 0)
+        nodes[{cost.price, rest}] += filled;
     }
   }
   return out;
@@ -685,8 +694,7 @@ std::int64_t PlanFamily::paid_gpus(const FleetSize& size) const {
 }
 
 double PlanSpace::rate_in(std::int64_t months) const {
-  return planned_rate() *
-         std::pow(1 + config.demand.growth_per_month, static_cast<double>(months));
+  return planned_rate() * std::pow(1 + config.demand.growth_per_month, static_cast<double>(months));
 }
 
 PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics) {

@@ -50,8 +50,8 @@ class DryFleet final : public sim::FleetActions {
 std::size_t pool_of(const sim::Scenario& s, const sim::FleetEventConfig& e) {
   if (e.pool.empty()) return 0;
   const auto& pools = s.cluster.pools;
-  return static_cast<std::size_t>(
-      std::ranges::find(pools, e.pool, &sim::PoolConfig::name) - pools.begin());
+  return static_cast<std::size_t>(std::ranges::find(pools, e.pool, &sim::PoolConfig::name) -
+                                  pools.begin());
 }
 
 /// The events without servers that are not there, and without those that have none left.
@@ -72,9 +72,9 @@ Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConf
   sim::set_events(changed, std::move(events));
   std::vector<sim::FleetPool> pools = sim::fleet_pools(changed);
   for (sim::FleetPool& pool : pools) pool.autoscaler.reset();
-  const SimTime back = DryFleet().run(std::move(pools), sim::fleet_events(changed.scenario),
-                                      sim::discovery_of(changed.scenario.routing),
-                                      changed.scenario.seed);
+  const SimTime back =
+      DryFleet().run(std::move(pools), sim::fleet_events(changed.scenario),
+                     sim::discovery_of(changed.scenario.routing), changed.scenario.seed);
   return back - SimTime::zero();
 }
 
@@ -83,8 +83,11 @@ SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survi
   constexpr double kFewest = 1'000;
   std::vector<sim::FleetEventConfig> events = possible(steady.scenario, survival.events);
   SurvivalPlan out{.plan = steady, .window = {}, .recovery = recovery_time(steady, events)};
-  out.window = survival.window.value_or(
-      std::max(std::min(out.recovery, kLongestWindow), Duration::from_seconds(kFewest / rate)));
+  // Behind the last event, too: one that only takes servers away recovers from nothing.
+  Duration last{};
+  for (const sim::FleetEventConfig& e : events) last = std::max(last, *e.at);
+  out.window = survival.window.value_or(std::max(std::min(out.recovery, kLongestWindow),
+                                                 last + Duration::from_seconds(kFewest / rate)));
   const Duration warm_up = steady.scenario.workload.hold->warm_up;
   sim::hold_rate(out.plan, {rate, warm_up + lead + out.window, warm_up});
   for (sim::FleetEventConfig& e : events) e.at = warm_up + lead + *e.at;
@@ -126,6 +129,11 @@ void check_survival(const sim::RunPlan& plan, const PlanSurvival& survival, std:
             "lies behind the window of " + duration_text(*survival.window) + " (got " +
                 duration_text(*e.at) + ")",
             "make the window longer");
+    if (e.at && !survival.window && *e.at >= kLongestWindow)
+      error(event + ".at",
+            "lies behind the longest window that a plan takes by itself, " +
+                duration_text(kLongestWindow) + " (got " + duration_text(*e.at) + ")",
+            "say how long the window is");
     if (!e.to.empty())
       error(event + ".to", "names another pool, and a plan judges one fleet",
             "leave it out to replace all servers by the same ones");

@@ -93,8 +93,8 @@ LineChart servers_chart(const PageRun& run, double end) {
   LineChart chart = time_chart("Servers that serve", "of the first pool", "servers", Unit::kCount);
   for (std::size_t v = 0; v < run.variants.size(); ++v) {
     if (run.variants[v].fleet_points.empty()) continue;
-    ChartSeries& series = chart.series.emplace_back(ChartSeries{
-        .name = run.variants[v].name, .colour = v, .markers = false, .steps = true});
+    ChartSeries& series = chart.series.emplace_back(
+        ChartSeries{.name = run.variants[v].name, .colour = v, .markers = false, .steps = true});
     for (const sim::FleetPoint& p : run.variants[v].fleet_points)
       if (p.at_s < end) series.points.push_back({.x = p.at_s, .y = static_cast<double>(p.ready)});
     series.points.push_back({.x = end, .y = series.points.back().y});

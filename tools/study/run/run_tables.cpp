@@ -371,8 +371,8 @@ Table class_table(const PageRun& run) {
               .columns = {{"traffic class", true}, {"variant", true}, {"requests"}, {"failures"}}};
   for (const PlainNumber& number : kClasses) table.columns.push_back({std::string(number.title)});
   const bool has_goals = std::ranges::any_of(run.variants, [](const VariantView& v) {
-    return std::ranges::any_of(
-        v.classes, [](const StageView& c) { return c.find("goodput") != nullptr; });
+    return std::ranges::any_of(v.classes,
+                               [](const StageView& c) { return c.find("goodput") != nullptr; });
   });
   if (has_goals) table.columns.push_back({std::string(kClassGoodput.title)});
   for (const VariantView& variant : run.variants)
