@@ -58,8 +58,7 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .leave_unseen = kKubelet,
      .waits = true,
      .retries = {.on = RetriedByRouter::kLost, .most = 3},
-     .not_simulated = "one habit: KubeAI sends to a pod that was asked to end while that still "
-                      "answers its probe",
+     .not_simulated = "one habit: KubeAI sends to pods that end while they answer their probes",
      .source = "kubeai @2f32ef4 internal/loadbalancer/load_balancer.go: pods whose condition is "
                "Ready; internal/manager/run.go, internal/modelproxy/handler.go"},
     watches_pods("envoy",

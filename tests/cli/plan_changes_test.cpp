@@ -273,7 +273,7 @@ TEST_F(PlanChanges, PlacesEveryError) {
       {"day: {profile: [{at: 1h, rate: 3}, {at: 1h, rate: 4}]}",
        "day.profile[1].at: must be later than the point before it", ""},
       {"day: {profile: [{at: 0h, rate: 3}]}\nautoscalers: [{name: a, set: ['seed=1']}]",
-       "autoscalers[0].set: gives no pool an autoscaler", ""},
+       "autoscalers[0].set[0]: sets something else than an autoscaler", ""},
       {"day: {profile: [{at: 0h, rate: 3}]}\nautoscalers: [{name: a, set: "
        "['cluster.pools[vllm].autoscaler.kind=hpa']}]",
        "cluster.pools[0].autoscaler.max_replicas: max_replicas is missing", ""}};

@@ -83,11 +83,12 @@ SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survi
   constexpr double kFewest = 1'000;
   std::vector<sim::FleetEventConfig> events = possible(steady.scenario, survival.events);
   SurvivalPlan out{.plan = steady, .window = {}, .recovery = recovery_time(steady, events)};
-  // Behind the last event, too: one that only takes servers away recovers from nothing.
+  // Where an event only takes servers away, nothing recovers: the window goes on behind it.
   Duration last{};
   for (const sim::FleetEventConfig& e : events) last = std::max(last, *e.at);
+  const Duration fewest = Duration::from_seconds(kFewest / rate);
   out.window = survival.window.value_or(std::max(std::min(out.recovery, kLongestWindow),
-                                                 last + Duration::from_seconds(kFewest / rate)));
+                                                 out.recovery > last ? fewest : last + fewest));
   const Duration warm_up = steady.scenario.workload.hold->warm_up;
   sim::hold_rate(out.plan, {rate, warm_up + lead + out.window, warm_up});
   for (sim::FleetEventConfig& e : events) e.at = warm_up + lead + *e.at;

@@ -303,7 +303,7 @@ std::string goals_text(const VariantView& variant) {
 /// Over the whole run.
 bool enough_good(const sim::Timeline& t) {
   std::int64_t ended = 0, good = 0;
-  for (std::size_t i = 0; i < t.sent.size(); ++i) {
+  for (std::size_t i = 0; i < t.goals->good.size(); ++i) {
     ended += t.answered[i] + t.failed[i];
     good += t.goals->good[i];
   }
