@@ -56,7 +56,6 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kKubelet,
      .leave = kKubelet,
      .leave_unseen = kKubelet,
-     .waits = true,
      .retries = {.on = RetriedByRouter::kLost, .most = 3},
      .not_simulated = "one habit: KubeAI sends to pods that end while they answer their probes",
      .source = "kubeai @2f32ef4 internal/loadbalancer/load_balancer.go: pods whose condition is "

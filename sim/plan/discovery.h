@@ -43,7 +43,6 @@ struct DiscoveryFacts {
   Duration join;          ///< From a server that is ready to a router that sends to it.
   Duration leave;         ///< From the end of a server that was asked to end.
   Duration leave_unseen;  ///< From a crash.
-  bool waits = false;     ///< A request waits while there is no server.
   bool by_lease = false;  ///< A lost machine is missed as a crash is; others wait for Kubernetes.
   RouterRetries retries = {};
   CircuitBreaker breaker = {};

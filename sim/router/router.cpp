@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "policies/config/make_scheduler.h"
-#include "sim/plan/discovery.h"
 #include "sim/prediction/online_predictor.h"
 
 namespace routesim::sim {
@@ -377,9 +376,7 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
   Route route;
   policies::BalancerAnswer answer = in.balancer->pick(seen);
   if (!answer) {
-    const RoutingConfig& routing = plan_.scenario.routing;
-    route.held =
-        answer.is_held() || (known_.rows.empty() && discovery_facts(routing.balancer).waits);
+    route.held = answer.is_held();
     route.retry_after = answer.retry_after();
     route.http_status = answer.http_status();
     return route;

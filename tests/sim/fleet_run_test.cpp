@@ -179,24 +179,12 @@ TEST(FleetRun, AnEmptyPoolRefuses) {
   FleetEventConfig none = event(FleetEventKind::kScale, 0);
   none.replicas = 0;
   for (const BalancerKind kind :
-       {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kK8sService}) {
+       {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kLeastLoad,
+        BalancerKind::kPrefixHash, BalancerKind::kK8sService}) {
     RunPlan plan = turns({{.at_ms = 100}, {.at_ms = 200}}, 2, {none});
     plan.scenario.routing.balancer = kind;
     const RunResult r = run_by_hand(plan);
     EXPECT_EQ(r.summary.failures, 2) << static_cast<int>(kind);
-  }
-}
-
-// KubeAI holds requests until there is a server: it is started at 20 ms and known at 121 ms.
-TEST(FleetRun, SomeRoutersWaitForAServer) {
-  FleetEventConfig one = event(FleetEventKind::kScale, 20);
-  one.replicas = 1;
-  for (const BalancerKind kind : {BalancerKind::kLeastLoad, BalancerKind::kPrefixHash}) {
-    RunPlan plan = turns({{.at_ms = 0}}, 0, {one});
-    plan.scenario.routing.balancer = kind;
-    const RunResult r = run_by_hand(plan);
-    EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kSuccess);
-    EXPECT_EQ(end_ms(r.requests[0]), 131);
   }
 }
 
