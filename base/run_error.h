@@ -14,6 +14,7 @@ class RunError : public std::runtime_error {
   explicit RunError(Diagnostic d) : std::runtime_error(d.message), diagnostic_(std::move(d)) {}
   /// Tells what is wrong. It has a place once it has passed Simulation::run().
   const Diagnostic& diagnostic() const { return diagnostic_; }
+  Diagnostic& diagnostic() { return diagnostic_; }
 
  private:
   Diagnostic diagnostic_;

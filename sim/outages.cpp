@@ -32,6 +32,17 @@ void Outages::begin() {
   began_ = true;
 }
 
+void Outages::tick(SimTime now, bool load_waits) {
+  constexpr Duration kLongestWait = Duration::seconds(3600);
+  fleet_.tick(now);
+  const auto waits = [](const LiveRequest& live) {
+    return !live.open() || (live.leg == Leg::kQueued && live.request.timeout == Duration::max());
+  };
+  if (!load_waits || !fleet_.only_looks() || !std::ranges::all_of(live_.all(), waits))
+    served_ = now;
+  if (now - served_ > kLongestWait) flow_.report_stuck(now);
+}
+
 template <class F>
 void Outages::for_each_replica(std::uint32_t server, F f) {
   const Servers::Range range = servers_.endpoints_of(server);

@@ -33,8 +33,10 @@ class Outages final : private FleetActions {
 
   /// Before the first request.
   void begin();
-  /// EventKind::kFleet.
-  void tick(SimTime now) { fleet_.tick(now); }
+  /// EventKind::kFleet. `load_waits`: nothing is sent before something is answered. Reports a run
+  /// that cannot end: for an hour every request has waited at a router, and nothing was due but
+  /// looks of autoscalers.
+  void tick(SimTime now, bool load_waits);
   /// A server takes connections.
   bool answers(EndpointId e) const { return fleet_.serves(servers_.server_of(e)); }
   /// A request goes to a server that does not: books the time at which this is known.
@@ -84,6 +86,7 @@ class Outages final : private FleetActions {
   Fleet fleet_;
   std::optional<FleetMeters> meters_;
   bool began_ = false;
+  SimTime served_{};  ///< Until then somebody was served, or something else was due.
 };
 
 }  // namespace routesim::sim

@@ -82,12 +82,12 @@ Simulation::~Simulation() = default;
 RunResult Simulation::run() {
   try {
     return run_to_end();
-  } catch (const RunError& e) {
-    Diagnostic d = e.diagnostic();
+  } catch (RunError& e) {
+    Diagnostic& d = e.diagnostic();
     if (plan_.where) d.where = plan_.where(d.path);
     d.message +=
         ", in variant " + plan_.scenario.variant + " with seed " + std::to_string(options_.seed);
-    throw RunError(std::move(d));
+    throw;
   }
 }
 
@@ -174,7 +174,7 @@ void Simulation::handle(const Event& e) {
       go_again(e.subject, e.time);
       break;
     case EventKind::kFleet:
-      outages_->tick(e.time);
+      outages_->tick(e.time, client_->load().next_action() == SimTime::max());
       break;
     case EventKind::kLost:
       lose_connection(e.subject, e.time);
@@ -682,7 +682,28 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   client_->schedule(now);
 }
 
+std::optional<std::size_t> Simulation::awaited_pool() const {
+  if (!outages_ || live_.outstanding() == 0) return std::nullopt;
+  for (const LiveRequest& live : live_.all())
+    if (live.open() && live.leg != Leg::kQueued) return std::nullopt;
+  for (std::size_t pool = 0; pool < plan_.pools.size(); ++pool)
+    if (outages_->fleet().ready(static_cast<std::uint32_t>(pool)) == 0) return pool;
+  return std::nullopt;
+}
+
 void Simulation::report_stuck(SimTime now) const {
+  if (const auto pool = awaited_pool()) {
+    Diagnostic d;
+    d.path = "cluster.pools[" + std::to_string(*pool) + "]";
+    d.message = std::to_string(live_.outstanding()) +
+                " requests wait at a router for ever: the pool has no server at " +
+                std::to_string(now.to_seconds()) + " s, and gets none";
+    d.hint =
+        "bring servers back (`scale`, or an autoscaler that counts the requests that wait), or "
+        "give "
+        "the client a timeout";
+    throw NoServerError(std::move(d));
+  }
   throw StuckError(describe_stuck(now, live_, *servers_, *router_, client_->load().finished()));
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/run_error.h"
 #include "sim/client.h"
 #include "sim/event_queue.h"
 #include "sim/gateway.h"
@@ -49,6 +50,13 @@ class StuckError : public InternalError {
   using InternalError::InternalError;
 };
 
+/// Thrown when every open request waits at a router, a pool has no server, and none is to come. The
+/// input is at fault: its fleet shrinks to nothing under load.
+class NoServerError : public RunError {
+ public:
+  using RunError::RunError;
+};
+
 /// Leads every request from the load tool through the router and the servers to its client.
 class Simulation final : private RequestFlow {
  public:
@@ -63,6 +71,8 @@ class Simulation final : private RequestFlow {
   RunResult run_to_end();
   void handle(const Event& e);
   [[noreturn]] void throw_end_of_time() const;
+  /// The pool whose servers the open requests wait for; nothing where they wait for something else.
+  std::optional<std::size_t> awaited_pool() const;
   void verify() const;
 
   void send(workloads::Request&& sent, const PromptKeys& keys, SimTime now);

@@ -11,9 +11,6 @@ namespace routesim::sim {
 
 namespace {
 
-/// From a machine that vanishes to a node that is NotReady: node-monitor-grace-period of Kubernetes
-/// v1.32 and later (40 s before).
-constexpr Duration kNodeGrace = Duration::seconds(50);
 /// Until the pods of such a node are given up: the toleration that every pod gets
 /// (node.kubernetes.io/unreachable, tolerationSeconds 300).
 constexpr Duration kUnreachable = Duration::seconds(300);
@@ -45,7 +42,7 @@ SimTime later(SimTime now, Duration by) { return by < kEndOfTime - now ? now + b
 }  // namespace
 
 Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
-             DiscoveryConfig discovery, std::uint64_t seed, FleetActions& actions,
+             Discovery discovery, std::uint64_t seed, FleetActions& actions,
              std::function<void(SimTime)> book)
     : pools_(std::move(pools)),
       events_(std::move(events)),
@@ -132,9 +129,10 @@ void Fleet::book(SimTime at, What what, std::uint32_t subject, std::uint32_t eve
   book_(booked_);
 }
 
-bool Fleet::may_grow() const {
-  return std::any_of(due_.begin(), due_.end(), [this](const Due& due) {
-    return due.what != What::kFails && due.epoch == validity(due.what, due.subject);
+bool Fleet::is_due_besides(std::initializer_list<What> kinds) const {
+  return std::any_of(due_.begin(), due_.end(), [&](const Due& due) {
+    return std::count(kinds.begin(), kinds.end(), due.what) == 0 &&
+           due.epoch == validity(due.what, due.subject);
   });
 }
 
@@ -182,7 +180,7 @@ void Fleet::apply(const Due& due, SimTime now) {
     case What::kLeave:
       if (servers_[server].known_pod == due.epoch) leave(server, now);
       // The container was back before anyone had heard that it was gone.
-      if (later(servers_[server].since, join_delay()) <= now) join(server, now);
+      if (later(servers_[server].since, discovery_.join) <= now) join(server, now);
       break;
     case What::kNormal:
     case What::kLinkBack:
@@ -348,7 +346,7 @@ void Fleet::crash(std::uint32_t server, std::optional<Duration> repair, SimTime 
   ++s.epoch;
   if (s.state == State::kReady) {
     actions_.stop(server, ServerEnd::kKilled, now);
-    book(later(now, unseen_delay()), What::kLeave, server);
+    book(later(now, discovery_.leave_unseen), What::kLeave, server);
   }
   ++tallies_[s.pool].result.ends;
   set_state(server, State::kDown, now);
@@ -367,8 +365,7 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   ++tallies_[s.pool].result.ends;
   set_state(server, ending ? State::kAbsent : State::kVanished, now);
   if (ending) return;  // Its ReplicaSet has given it up, and the router hears of it in any case.
-  const Duration grace = discovery_.by_lease ? Duration::zero() : kNodeGrace;
-  book(later(now, grace + unseen_delay()), What::kLeave, server);
+  book(later(now, discovery_.leave_vanished), What::kLeave, server);
   book(later(now, kNodeGrace + kUnreachable), What::kReplace, server);
   reconcile(owner_of(s), now);
 }
@@ -425,7 +422,7 @@ void Fleet::become_ready(std::uint32_t server, SimTime now) {
   set_state(server, State::kReady, now);
   mark(now, "is ready", server);
   actions_.start(server, now);
-  book(later(now, join_delay()), What::kJoin, server);
+  book(later(now, discovery_.join), What::kJoin, server);
   draw_failures(server, now);
   reconcile(owner_of(s), now);
 }
@@ -453,7 +450,7 @@ void Fleet::terminate(std::uint32_t server, SimTime now) {
   }
   set_state(server, State::kEnding, now);
   const TerminationConfig& t = pools_[s.pool].termination;
-  book(later(now, leave_delay()), What::kLeave, server);
+  book(later(now, discovery_.leave), What::kLeave, server);
   book(later(now, std::min(t.pre_stop, t.grace)), What::kTerminate, server);
   book(later(now, t.grace), What::kKill, server);
 }

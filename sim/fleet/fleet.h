@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,11 +67,13 @@ class FleetActions {
 class Fleet {
  public:
   static constexpr std::size_t kMostMarks = 2'000;
+  /// From a machine that vanishes to a node that is NotReady: node-monitor-grace-period of
+  /// Kubernetes v1.32 and later (40 s before).
+  static constexpr Duration kNodeGrace = Duration::seconds(50);
 
   /// Servers [0, replicas) of each pool serve. `actions` outlives this. Pools of events exist.
-  Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
-        DiscoveryConfig discovery, std::uint64_t seed, FleetActions& actions,
-        std::function<void(SimTime)> book);
+  Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events, Discovery discovery,
+        std::uint64_t seed, FleetActions& actions, std::function<void(SimTime)> book);
 
   /// Books the first event. Call once, when the actions may be called.
   void begin();
@@ -81,7 +84,9 @@ class Fleet {
     return is_serving(servers_[server].state) && !servers_[server].terminated;
   }
   /// Something is due that may bring a server: anything but a failure. O(what is due).
-  bool may_grow() const;
+  bool may_grow() const { return is_due_besides({What::kFails}); }
+  /// Nothing is due but looks of autoscalers, which may go on for ever, and failures.
+  bool only_looks() const { return !is_due_besides({What::kFails, What::kScale}); }
   /// Results over time begin here: a reported stage begins. Later calls do nothing.
   void begin_report(SimTime now);
   FleetResult take_result(SimTime end);
@@ -176,6 +181,7 @@ class Fleet {
 
   void look(std::uint32_t scaler, SimTime now);
   void book(SimTime at, What what, std::uint32_t subject, std::uint32_t event = 0);
+  bool is_due_besides(std::initializer_list<What> kinds) const;
   std::int64_t validity(What what, std::uint32_t subject) const;
   void apply(const Due& due, SimTime now);
   void end_if_drained(std::uint32_t server, SimTime now);
@@ -202,10 +208,6 @@ class Fleet {
   bool roll(Deployment& d) const;
   std::int64_t counted(const ReplicaSet& set, bool ready) const;
   void fill(const ReplicaSet& set, SimTime now);
-  Duration join_delay() const { return discovery_.join.value_or(Duration::zero()); }
-  /// Of a server that ends without a word.
-  Duration unseen_delay() const { return discovery_.leave_unseen.value_or(leave_delay()); }
-  Duration leave_delay() const { return discovery_.leave.value_or(Duration::zero()); }
   void set_state(std::uint32_t server, State state, SimTime now);
   static void count_time(Tally& tally, SimTime now);
   void add_point(std::uint32_t pool, SimTime now);
@@ -219,7 +221,7 @@ class Fleet {
 
   std::vector<FleetPool> pools_;
   std::vector<FleetEventConfig> events_;
-  DiscoveryConfig discovery_;
+  Discovery discovery_;
   std::uint64_t seed_;
   FleetActions& actions_;
   std::function<void(SimTime)> book_;

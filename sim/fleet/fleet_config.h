@@ -49,9 +49,14 @@ void describe(Describer& d, TerminationConfig& c);
 struct DiscoveryConfig {
   std::optional<Duration> join, leave;   ///< Absent: as the product does.
   std::optional<Duration> leave_unseen;  ///< A server that crashed: nobody told the router.
-  bool by_lease = false;                 ///< So does a machine; no key, DiscoveryFacts::by_lease.
 };
 void describe(Describer& d, DiscoveryConfig& c);
+
+/// The same, decided.
+struct Discovery {
+  Duration join, leave, leave_unseen;
+  Duration leave_vanished;  ///< A server that is lost with its machine.
+};
 
 enum class FleetEventKind : std::uint8_t {
   kCrash,

@@ -33,6 +33,12 @@ struct FleetPoolResult {
 };
 
 struct FleetResult {
+  /// Of all pools.
+  double mean_servers() const {
+    double servers = 0;
+    for (const FleetPoolResult& pool : pools) servers += pool.mean_servers;
+    return servers;
+  }
   std::vector<FleetPoolResult> pools;
   std::vector<FleetMark> marks;  ///< In time order; the first Fleet::kMostMarks.
   std::int64_t unmarked = 0;     ///< Those that are left out.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/fleet/fleet.h"
 #include "sim/plan/discovery.h"
 #include "sim/plan/resolve.h"
 
@@ -309,14 +310,14 @@ StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model,
        .host_link_gb_per_s = gpu.host_link_gb_per_s});
 }
 
-DiscoveryConfig discovery_of(const RoutingConfig& routing) {
+Discovery discovery_of(const RoutingConfig& routing) {
   const DiscoveryFacts& facts = discovery_facts(routing.balancer);
-  DiscoveryConfig c = routing.discovery.value_or(DiscoveryConfig{});
-  c.by_lease = facts.by_lease;
-  c.join = c.join.value_or(facts.join);
-  c.leave_unseen = c.leave_unseen.value_or(facts.leave_unseen);
-  c.leave = c.leave.value_or(facts.leave);
-  return c;
+  const DiscoveryConfig c = routing.discovery.value_or(DiscoveryConfig{});
+  const Duration unseen = c.leave_unseen.value_or(facts.leave_unseen);
+  return {.join = c.join.value_or(facts.join),
+          .leave = c.leave.value_or(facts.leave),
+          .leave_unseen = unseen,
+          .leave_vanished = facts.by_lease ? unseen : Fleet::kNodeGrace + unseen};
 }
 
 bool carries_requests(const RoutingConfig& routing) {

@@ -36,7 +36,7 @@ StartUpTimes start_up_of(const PoolConfig& pool, const models::ModelSpec& model,
 
 /// How soon the router hears of servers that come and go: what the scenario says, otherwise as its
 /// product does (see discovery.h).
-DiscoveryConfig discovery_of(const RoutingConfig& routing);
+Discovery discovery_of(const RoutingConfig& routing);
 
 /// The router carries the requests that it routes, so that they are lost with it. An endpoint
 /// picker and AIBrix's plugin only name servers to Envoy, and a Kubernetes Service has no process.

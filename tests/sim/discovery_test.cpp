@@ -121,7 +121,7 @@ TEST(Discovery, SaysWhatIsNotSimulated) {
 TEST(Discovery, TheScenarioHasTheLastWord) {
   RoutingConfig routing;
   routing.balancer = *policies::find_balancer("dynamo-kv");
-  DiscoveryConfig c = discovery_of(routing);
+  Discovery c = discovery_of(routing);
   EXPECT_EQ(c.join, Duration::seconds(1));
   EXPECT_EQ(c.leave, Duration::milliseconds(100));
   EXPECT_EQ(c.leave_unseen, Duration::milliseconds(7'500));
@@ -132,6 +132,10 @@ TEST(Discovery, TheScenarioHasTheLastWord) {
   EXPECT_EQ(c.leave_unseen, Duration::milliseconds(7'500));
   routing.discovery->leave_unseen = Duration::seconds(2);
   EXPECT_EQ(discovery_of(routing).leave_unseen, Duration::seconds(2));
+  // A lease of Dynamo ends with the machine, too; others wait for Kubernetes, for 50 s.
+  EXPECT_EQ(discovery_of(routing).leave_vanished, Duration::seconds(2));
+  routing.balancer = BalancerKind::kRoundRobin;
+  EXPECT_EQ(discovery_of(routing).leave_vanished, Duration::seconds(52));
 }
 
 }  // namespace

@@ -136,8 +136,9 @@ std::vector<std::string> told(std::vector<FleetPool> pools, std::vector<FleetEve
                               Scribe scribe = {}, FleetResult* result = nullptr,
                               std::int64_t until_ms = 1'000'000) {
   SimTime next = SimTime::max();
-  Fleet fleet(std::move(pools), std::move(events), {.join = ms(1), .leave = ms(2)}, 1, scribe,
-              [&next](SimTime at) { next = std::min(next, at); });
+  Fleet fleet(std::move(pools), std::move(events),
+              {.join = ms(1), .leave = ms(2), .leave_unseen = ms(2), .leave_vanished = ms(50'002)},
+              1, scribe, [&next](SimTime at) { next = std::min(next, at); });
   fleet.begin();
   while (next < at_ms(until_ms)) {
     const SimTime now = next;

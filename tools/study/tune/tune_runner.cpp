@@ -30,6 +30,8 @@ void run_one(const TuneSpace& space, SeedRun& run, Experiment& experiment, Diagn
   } catch (const sim::StuckError&) {
     // Its values stay absent, so the candidate leaves the race.
     ++experiment.progress().runs;
+  } catch (const sim::NoServerError&) {
+    ++experiment.progress().runs;
   }
 }
 
