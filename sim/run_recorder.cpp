@@ -283,11 +283,9 @@ RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfe
   metrics_.measure_growth();
   if (stopped) metrics_.forget_unfinished();
   result_.summary = metrics_.summary();
-  if (result_.fleet) {
-    result_.summary.fleet = {.mean_servers = 0, .lost = static_cast<double>(result_.fleet->lost)};
-    for (const FleetPoolResult& pool : result_.fleet->pools)
-      *result_.summary.fleet.mean_servers += pool.mean_servers;
-  }
+  if (result_.fleet)
+    result_.summary.fleet = {.mean_servers = result_.fleet->mean_servers(),
+                             .lost = static_cast<double>(result_.fleet->lost)};
   if (mixed_) {
     if (!stopped) result_.summary.kv_cache_usage_mean = mix_usage_;
     if (result_.summary.successes > 0)

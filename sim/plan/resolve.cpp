@@ -796,17 +796,16 @@ bool try_load(const Scenario& scenario, const workloads::LoadInputs& inputs,
 }
 
 /// The data of a load.
-workloads::LoadInputs files_for(const Scenario& s, const ScenarioInputs& inputs, std::size_t part) {
-  if (s.workload.mix.empty()) return inputs.load;
-  return part < inputs.mix.size() ? inputs.mix[part] : workloads::LoadInputs();
+workloads::LoadInputs files_for(const ScenarioInputs& inputs, std::size_t part) {
+  return part < inputs.loads.size() ? inputs.loads[part] : workloads::LoadInputs();
 }
 
 bool try_loads(const Scenario& s, const ScenarioInputs& inputs, Diagnostics& diagnostics) {
-  if (s.workload.mix.empty()) return try_load(s, inputs.load, diagnostics);
+  if (s.workload.mix.empty()) return try_load(s, files_for(inputs, 0), diagnostics);
   bool good = true;
   for (std::size_t i = 0; i < s.workload.mix.size(); ++i) {
     Diagnostics found;
-    good = try_load(with_load(s, i), files_for(s, inputs, i), found) && good;
+    good = try_load(with_load(s, i), files_for(inputs, i), found) && good;
     place_in_mix(found, s.workload, i, diagnostics);
   }
   return good;
@@ -911,7 +910,7 @@ void set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inpu
                     const std::vector<AdapterDemand>& adapters) {
   Diagnostics scaled;  // try_load says it.
   const auto maker = [&](std::size_t i) {
-    return LoadMaker{with_release_defaults(with_load(s, i), scaled), files_for(s, inputs, i),
+    return LoadMaker{with_release_defaults(with_load(s, i), scaled), files_for(inputs, i),
                      adapters[i]};
   };
   if (s.workload.mix.empty()) {

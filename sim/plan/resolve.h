@@ -23,9 +23,8 @@ namespace routesim::sim {
 struct ScenarioInputs {
   models::Catalogue catalogue;
   std::optional<policies::EndpointPickerConfig> endpoint_picker;
-  workloads::LoadInputs load;              ///< The data that the load names.
-  std::vector<workloads::LoadInputs> mix;  ///< Those of each load of a mix.
-  SourceLocation where;                    ///< The scenario file, for messages.
+  std::vector<workloads::LoadInputs> loads;  ///< The data that the load names, or each of a mix.
+  SourceLocation where;                      ///< The scenario file, for messages.
 };
 
 /// A pool with every number decided.

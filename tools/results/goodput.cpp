@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "sim/plan/fleet_plan.h"
 #include "sim/plan/resolve.h"
-#include "tools/results/metric_name.h"
+#include "tools/results/metric_goal.h"
 
 namespace routesim::tools {
 
@@ -126,15 +126,10 @@ void GoodputObserver::on_sent(const workloads::Request& request, SimTime now) {
 std::optional<double> expected_share(const sim::Scenario& scenario) {
   std::optional<double> share;
   for (const sim::ExpectConfig& e : scenario.expect) {
-    const std::size_t at = e.that.find('>');
-    if (at == std::string::npos || !e.stage.empty() ||
-        (!e.variant.empty() && e.variant != scenario.variant))
-      continue;
-    const std::size_t bound = at + (e.that[at + 1] == '=' ? 2 : 1);
-    const Parsed<MetricName> metric = parse_metric_name(trimmed(e.that.substr(0, at)));
-    const Parsed<double> value = parse_real(trimmed(e.that.substr(bound)), {});
-    if (!metric.value || metric.value->metric != goodput_metric().metric || !value.value) continue;
-    const double bound_share = *value.value / (metric.value->unit == "%" ? 100 : 1);
+    if (!e.stage.empty() || (!e.variant.empty() && e.variant != scenario.variant)) continue;
+    const std::optional<MetricGoal> goal = parse_metric_goal(e.that).value;
+    if (!goal || goal->upper || goal->metric.metric != goodput_metric().metric) continue;
+    const double bound_share = goal->bound / (goal->metric.unit == "%" ? 100 : 1);
     share = std::clamp(bound_share, share.value_or(0), 1.0);
   }
   return share;

@@ -67,10 +67,7 @@ Value of_fleet(const StageResult& s) {
   return s.fleet.*kMember;
 }
 Value recorded_servers(const VariantRecord& r) {
-  if (!r.fleet) return std::nullopt;
-  double servers = 0;
-  for (const sim::FleetPoolResult& pool : r.fleet->pools) servers += pool.mean_servers;
-  return servers;
+  return r.fleet ? Value(r.fleet->mean_servers()) : std::nullopt;
 }
 Value recorded_lost(const VariantRecord& r) {
   return r.fleet ? Value(static_cast<double>(r.fleet->lost)) : std::nullopt;

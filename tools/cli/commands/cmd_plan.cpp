@@ -39,7 +39,7 @@ PlanSettings read_plan_settings(Options& options) {
           .progress = progress_mode(options)};
 }
 
-/// `step 1 of 7, smallest fleets: 5 of 12 found; 34 fleets, 96 runs, 4.1 s`.
+/// `step 1 of 8, smallest fleets: 5 of 12 found; 34 fleets, 96 runs, 4.1 s`.
 std::string plan_line(const ExperimentProgress& progress, double elapsed_s) {
   const std::size_t step = progress.step;
   const std::size_t questions = progress.questions;

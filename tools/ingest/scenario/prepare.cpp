@@ -341,9 +341,8 @@ sim::ScenarioInputs open_inputs(const LoadedVariant& variant, sim::Scenario& sce
   append(found, catalogue);
   for_each_load(variant.scenario.workload,
                 [&](const std::string& place, const auto& load, const auto& demand) {
-                  inputs.mix.push_back(open_load_files(variant, place, load, demand, found));
+                  inputs.loads.push_back(open_load_files(variant, place, load, demand, found));
                 });
-  inputs.load = inputs.mix.front();
   // A catalogue that cannot be read may hold any name.
   if (found.has_errors() && !catalogue.has_errors()) sim::check_names(scenario, inputs, found);
   return inputs;

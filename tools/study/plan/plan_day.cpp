@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -13,17 +12,6 @@
 namespace routesim::tools {
 
 namespace {
-
-/// Bound over value, or the reverse: above 1 where the goal is missed.
-double shortfall_of(const PlanGoal& goal, double value) {
-  const double over = goal.upper ? value : goal.bound, under = goal.upper ? goal.bound : value;
-  if (under > 0) return std::max(0.0, over) / under;
-  return over > under ? std::numeric_limits<double>::infinity() : 0;
-}
-
-bool meets(const PlanGoal& goal, double value) {
-  return goal.upper ? value <= goal.bound : value >= goal.bound;
-}
 
 /// Servers of each sized pool, the mean over time.
 std::vector<double> mean_servers(const PlanSpace& space, const DayFleet& fleet,
@@ -87,21 +75,21 @@ DayOutcome outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::
   const std::vector<PlanGoal> goals = day_goals(space.goals);
   for (const PlanGoal& goal : goals) {
     const double whole = goal_value(goal, run.summary);
-    out.goals.push_back({.value = whole, .meets_whole = meets(goal, whole)});
+    out.goals.push_back({.value = whole, .meets_whole = goal.holds(whole)});
   }
   for (const sim::StageResult* stage : reported_stages(run)) {
     if (stage->requests == 0) continue;
     ++out.stages;
     bool missed = false;
     for (std::size_t g = 0; g < goals.size(); ++g) {
-      const double value = goal_value(goals[g], *stage), off = shortfall_of(goals[g], value);
+      const double value = goal_value(goals[g], *stage), off = goals[g].shortfall(value);
       DayGoal& of_goal = out.goals[g];
       if (of_goal.worst_at.empty() || off > of_goal.shortfall) {
         of_goal.worst = value;
         of_goal.worst_at = stage->info.name;
         of_goal.shortfall = off;
       }
-      if (meets(goals[g], value)) continue;
+      if (goals[g].holds(value)) continue;
       ++of_goal.missed;
       missed = true;
     }

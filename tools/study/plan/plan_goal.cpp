@@ -152,6 +152,11 @@ double window_distance(double shortfall, double mean) {
   return std::isfinite(shortfall) ? shortfall / (1 + shortfall) : 1;
 }
 
+double PlanGoal::shortfall(double value) const {
+  const double over = upper ? value : bound, under = upper ? bound : value;
+  return under > 0 ? std::max(0.0, over) / under : (over > under ? kInfinity : 0.0);
+}
+
 GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double confidence) {
   GoalState state;
   const bool finite =
@@ -165,20 +170,17 @@ GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double 
   // A two-sided interval with twice the error has the one-sided bound as its end.
   state.estimate = sim::estimate(values, 1 - 2 * (1 - confidence));
   const sim::Estimate& e = state.estimate;
-  const double over = goal.upper ? e.mean : goal.bound;
-  const double under = goal.upper ? goal.bound : e.mean;
-  state.shortfall = under > 0 ? std::max(0.0, over) / under : (over > under ? kInfinity : 0.0);
-  const auto meets = [&](double v) { return goal.upper ? v <= goal.bound : v >= goal.bound; };
+  state.shortfall = goal.shortfall(e.mean);
   if (goal.kind == PlanGoal::Kind::kGrowth || goal.kind == PlanGoal::Kind::kFailures ||
       goal.kind == PlanGoal::Kind::kRate) {
     // Growth and rates have their own error taken off, and failures are counted, not estimated.
-    state.verdict = meets(e.mean) ? GoalVerdict::kMeets : GoalVerdict::kMisses;
+    state.verdict = goal.holds(e.mean) ? GoalVerdict::kMeets : GoalVerdict::kMisses;
     if (e.n < 2 && state.verdict == GoalVerdict::kMeets) state.verdict = GoalVerdict::kOpen;
   } else if (e.n < 2) {
     if (state.shortfall > kClearMiss) state.verdict = GoalVerdict::kMisses;
-  } else if (meets(goal.upper ? e.high() : e.low())) {
+  } else if (goal.holds(goal.upper ? e.high() : e.low())) {
     state.verdict = GoalVerdict::kMeets;
-  } else if (!meets(goal.upper ? e.low() : e.high())) {
+  } else if (!goal.holds(goal.upper ? e.low() : e.high())) {
     state.verdict = GoalVerdict::kMisses;
   }
   return state;

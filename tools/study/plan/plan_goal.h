@@ -27,6 +27,10 @@ struct PlanGoal {
   MetricName metric;  ///< Set for kMetric.
   bool upper = true;  ///< The number must stay below the bound, not above.
   double bound = 0;
+
+  bool holds(double value) const { return upper ? value <= bound : value >= bound; }
+  /// Value over bound, or bound over value for a lower bound; infinite where that divides by 0.
+  double shortfall(double value) const;
 };
 
 /// The largest difference between the rate that was sent and the rate that was asked for, as a

@@ -339,10 +339,8 @@ PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
       .output_tokens_per_s = plan.without->mean_of(&FleetRun::output_tokens_per_s),
       .request_latency_s = plan.without->mean_of(&FleetRun::mean_latency_s),
       .goals = goals_of(space, *plan.without)};
-  std::optional<FleetSize> bought = result.families[*family.without].size;
-  if (bought)
-    for (std::int64_t& n : *bought) n += space.config.spares;
-  memory.fleet_without = fleet_of(space, space.families[*family.without], bought);
+  if (const std::optional<FleetSize>& size = result.families[*family.without].size)
+    memory.fleet_without = fleet_of(space, space.families[*family.without], space.bought(*size));
   return memory;
 }
 

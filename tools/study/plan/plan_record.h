@@ -148,7 +148,7 @@ struct PlanRecord {
 
   std::string plan, question, version, commit;
   bool met = false;
-  /// `step 2 of 7, fleets to buy`: where a search that has no end yet, or none at all, stands.
+  /// `step 2 of 8, fleets to buy`: where a search that has no end yet, or none at all, stands.
   std::optional<std::string> partial = {};
   std::optional<std::string> rests_on = {}, robustness = {};  ///< Of the first of `plans`.
   std::string scenario;

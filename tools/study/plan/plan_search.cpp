@@ -28,9 +28,8 @@ std::vector<FleetSize> sizes_by_price(const PlanSpace& space, const PlanFamily& 
   // By what is bought: whole nodes do not keep the order of fleets without their spares.
   std::vector<std::pair<double, FleetSize>> priced;
   for (FleetSize& size : sizes) {
-    FleetSize bought = size;
-    for (std::int64_t& n : bought) n += space.config.spares;
-    priced.emplace_back(family.price(bought), std::move(size));
+    const double price = family.price(space.bought(size));
+    priced.emplace_back(price, std::move(size));
   }
   std::ranges::stable_sort(priced, {}, [](const auto& p) { return p.first; });
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::move(priced[i].second);
@@ -100,7 +99,7 @@ class GrowthSearch {
     std::int64_t month = 0;
   };
 
-  /// `needed` holds month 0. Looks at months before `end`.
+  /// `needed` holds month 0. Looks at months before `end` > 0.
   GrowthSearch(const PlanSpace& space, const PlanFamily& family, const FleetSize& needed,
                std::int64_t end)
       : end_(end), fails_(end) {
@@ -112,19 +111,20 @@ class GrowthSearch {
   }
 
   std::optional<Question> next() const {
-    if (end_ == 0 || at_ == larger_.size()) return std::nullopt;
+    if (at_ == larger_.size()) return std::nullopt;
     if (grows_) return Question{larger_[at_], fails_};
     if (holds_ + 1 == fails_) return std::nullopt;  // `fails_` is `end_`.
     return Question{larger_[at_],
                     seen_to_fail_ ? (holds_ + fails_) / 2 : std::min(holds_ + stride_, fails_ - 1)};
   }
 
-  void tell(std::int64_t month, bool holds) {
+  /// The answer to next().
+  void tell(bool holds) {
     if (grows_) {
       grow(holds);
       return;
     }
-    (holds ? holds_ : fails_) = month;
+    (holds ? holds_ : fails_) = next()->month;
     stride_ *= 2;
     seen_to_fail_ = seen_to_fail_ || !holds;
     if (seen_to_fail_ && holds_ + 1 == fails_) {
@@ -237,8 +237,7 @@ class PlanSearch {
 
   /// The evaluation of the fleet with its spares where both hold; otherwise null.
   const FleetEvaluation* bought(const FleetEvaluation& needed) const {
-    FleetSize size = needed.probe.size;
-    for (std::int64_t& n : size) n += space_.config.spares;
+    const FleetSize size = space_.bought(needed.probe.size);
     for (const FleetEvaluation& e : found_.evaluated)
       if (e.probe.family == needed.probe.family && e.probe.size == size && e.holds() &&
           needed.holds())
@@ -362,10 +361,8 @@ class PlanSearch {
     std::vector<FamilyOutcome> outcomes = least_sizes(questions);
     for (std::size_t i = 0; i < questions.size(); ++i)
       prefer_found_size(result_.plans[i / 2], questions[i], outcomes[i]);
-    const auto bought = [this](std::optional<FleetSize> size) {
-      if (size)
-        for (std::int64_t& n : *size) n += space_.config.spares;
-      return size;
+    const auto bought = [this](const std::optional<FleetSize>& size) {
+      return size ? std::optional(space_.bought(*size)) : std::nullopt;
     };
     for (std::size_t i = 0; i < result_.plans.size(); ++i) {
       result_.plans[i].band.longer = bought(outcomes[2 * i].size);
@@ -379,7 +376,7 @@ class PlanSearch {
     std::vector<FleetProbe> bought;
     for (FleetProbe& probe : probes) {
       if (!judged(probe, asked).holds()) continue;
-      for (std::int64_t& n : probe.size) n += space_.config.spares;
+      probe.size = space_.bought(probe.size);
       bought.push_back(probe);
     }
     evaluate(bought, asked);
@@ -389,8 +386,7 @@ class PlanSearch {
     for (std::size_t f = 0; f < result.families.size(); ++f) {
       const FamilyOutcome& outcome = result.families[f];
       if (!outcome.size) continue;
-      FoundPlan plan{.family = f, .size = *outcome.size, .needed = *outcome.size};
-      for (std::int64_t& n : plan.size) n += space_.config.spares;
+      FoundPlan plan{.family = f, .size = space_.bought(*outcome.size), .needed = *outcome.size};
       plan.price_per_hour = space_.families[f].price(plan.size);
       result.plans.push_back(std::move(plan));
     }
@@ -423,16 +419,11 @@ class PlanSearch {
       take(plan, evaluator_.at(probes[i]));
       if (std::optional<FleetSize> size = result_.families[plan.family].unprepared) {
         const std::vector<FleetProbe> bare_probes = {
-            {.family = plan.family, .size = with_spares(*size), .rate = space_.planned_rate()}};
+            {.family = plan.family, .size = space_.bought(*size), .rate = space_.planned_rate()}};
         evaluate(bare_probes, Asked::kAll);
         plan.unprepared = evaluator_.at(bare_probes.front());
       }
     }
-  }
-
-  FleetSize with_spares(FleetSize size) const {
-    for (std::int64_t& n : size) n += space_.config.spares;
-    return size;
   }
 
   /// Whether the fleet meets every goal with `factor` times its KV blocks, with the same seeds.
@@ -484,28 +475,23 @@ class PlanSearch {
 
   /// When each fleet must grow. Some three fleets for each server that is added.
   void find_months() {
+    if (space_.config.demand.months == 0) return;
     std::vector<GrowthSearch> searches;
     for (const FoundPlan& plan : result_.plans)
       searches.emplace_back(space_, space_.families[plan.family], plan.needed,
                             space_.config.demand.months);
-    std::vector<std::int64_t> asked(searches.size());
     ask_together(
         searches, Asked::kAll,
         [&](std::size_t i, const GrowthSearch::Question& q) {
-          asked[i] = q.month;
           return FleetProbe{
               .family = result_.plans[i].family, .size = q.size, .rate = space_.rate_in(q.month)};
         },
-        [&](GrowthSearch& search, const FleetEvaluation& e) {
-          search.tell(asked[static_cast<std::size_t>(&search - searches.data())], e.holds());
-        });
-    if (space_.config.demand.months == 0) return;
+        [](GrowthSearch& search, const FleetEvaluation& e) { search.tell(e.holds()); });
     for (std::size_t i = 0; i < searches.size(); ++i)
-      for (auto [month, size] : searches[i].steps()) {
-        if (size)
-          for (std::int64_t& n : *size) n += space_.config.spares;
-        result_.plans[i].months.push_back({month, space_.rate_in(month), std::move(size)});
-      }
+      for (const auto& [month, size] : searches[i].steps())
+        result_.plans[i].months.push_back(
+            {month, space_.rate_in(month),
+             size ? std::optional(space_.bought(*size)) : std::nullopt});
   }
 
   /// Repeats a miss with each resource doubled, and names the one that helps most.

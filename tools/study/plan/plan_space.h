@@ -82,6 +82,11 @@ struct PlanSpace {
   std::vector<std::vector<PlanGoal>> window_goals = {};  ///< By entry of `survives`.
   PlanDay day = {};
 
+  /// The fleet to buy where `needed` holds: with the spares.
+  FleetSize bought(FleetSize needed) const {
+    for (std::int64_t& n : needed) n += config.spares;
+    return needed;
+  }
   double rate_today() const { return config.demand.rate.value_or(day.peak); }
   double planned_rate() const { return rate_today() * (1 + config.demand.growth); }
   /// Of a window of `survives`, counted from 1; of the steady rate: 0.

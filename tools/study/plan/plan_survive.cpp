@@ -19,7 +19,7 @@ class DryFleet final : public sim::FleetActions {
  public:
   /// When the last server, or router, is back.
   SimTime run(std::vector<sim::FleetPool> pools, std::vector<sim::FleetEventConfig> events,
-              const sim::DiscoveryConfig& discovery, std::uint64_t seed) {
+              const sim::Discovery& discovery, std::uint64_t seed) {
     SimTime next = SimTime::max();
     sim::Fleet fleet(std::move(pools), std::move(events), discovery, seed, *this,
                      [&next](SimTime at) { next = at; });
