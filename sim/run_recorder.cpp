@@ -249,6 +249,12 @@ void RunRecorder::note_fleet(FleetResult found) {
   found.sent_again = all.sent_again;
   found.fell_back = all.fell_back;
   all = std::move(found);
+  for (std::size_t p = 0; p < all.pools.size(); ++p) {
+    const PoolConfig& pool = plan_.pools[p].config;
+    const auto gpus = static_cast<double>(pool.gpus_per_server());
+    all.pools[p].gpu_hours = gpus * all.pools[p].server_hours;
+    if (pool.gpu_price_per_hour) all.pools[p].price_per_hour = gpus * *pool.gpu_price_per_hour;
+  }
 }
 
 void RunRecorder::note_streams(std::int64_t most_in_flight) {
@@ -285,7 +291,8 @@ RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfe
   result_.summary = metrics_.summary();
   if (result_.fleet)
     result_.summary.fleet = {.mean_servers = result_.fleet->mean_servers(),
-                             .lost = static_cast<double>(result_.fleet->lost)};
+                             .lost = static_cast<double>(result_.fleet->lost),
+                             .cost = result_.fleet->cost()};
   if (mixed_) {
     if (!stopped) result_.summary.kv_cache_usage_mean = mix_usage_;
     if (result_.summary.successes > 0)

@@ -641,6 +641,7 @@ FleetResult Fleet::take_result(SimTime end) {
     count_time(t, end);
     t.result.mean_servers = t.server_seconds / whole;
     t.result.mean_ready = t.ready_seconds / whole;
+    t.result.server_hours = t.server_seconds / 3600;
     result_.pools.push_back(std::move(t.result));
   }
   return std::move(result_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,14 @@ struct FleetPoolResult {
   double mean_servers = 0;  ///< Pods that exist, over time: what is paid for.
   double mean_ready = 0;    ///< Servers that serve, over time.
   std::int64_t most_servers = 0, least_ready = 0;
-  std::int64_t starts = 0;           ///< Processes that became ready.
-  std::int64_t ends = 0;             ///< Processes that ended while they served or started.
+  std::int64_t starts = 0;  ///< Processes that became ready.
+  std::int64_t ends = 0;    ///< Processes that ended while they served or started.
+  double server_hours = 0;  ///< Of pods that exist.
+  double gpu_hours = 0;
+  std::optional<double> price_per_hour{};  ///< Of one server, US dollars.
+  std::optional<double> cost() const {
+    return price_per_hour ? std::optional(*price_per_hour * server_hours) : std::nullopt;
+  }
   std::vector<FleetPoint> points{};  ///< Each change of the whole run; the first kMostMarks.
 };
 
@@ -38,6 +45,15 @@ struct FleetResult {
     double servers = 0;
     for (const FleetPoolResult& pool : pools) servers += pool.mean_servers;
     return servers;
+  }
+  /// US dollars; nothing where a pool with servers has no price.
+  std::optional<double> cost() const {
+    double all = 0;
+    for (const FleetPoolResult& pool : pools) {
+      if (pool.server_hours > 0 && !pool.price_per_hour) return std::nullopt;
+      all += pool.cost().value_or(0);
+    }
+    return all;
   }
   std::vector<FleetPoolResult> pools;
   std::vector<FleetMark> marks;  ///< In time order; the first Fleet::kMostMarks.

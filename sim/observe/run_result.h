@@ -57,6 +57,7 @@ struct TierResult {
 struct FleetNumbers {
   std::optional<double> mean_servers{};  ///< Of all pools: what is paid for.
   std::optional<double> lost{};          ///< FleetResult::lost.
+  std::optional<double> cost{};          ///< US dollars.
   /// In which goals are missed; absent without goals. The simulator leaves it to an observer.
   std::optional<double> missed_minutes{};
 };

@@ -271,6 +271,10 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
       diagnostics.error(where, path + "replicas", "is 0, and nothing starts a server",
                         "give 1 or more, an `autoscaler`, or an event that starts servers (scale, "
                         "or a roll-out `to` this pool)");
+    if (pool.gpu_price_per_hour && !fleet_changes(s))
+      diagnostics.warning(where, path + "gpu_price_per_hour",
+                          "has no effect: the fleet does not change",
+                          "`routesim plan` has `prices`, and says what a fleet of a size costs");
     if (pool.autoscaler)
       check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
     if (fleet_changes(s) && pool.engine.kv_tiers)

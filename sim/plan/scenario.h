@@ -50,8 +50,12 @@ struct PoolConfig {
   std::optional<AutoscalerConfig> autoscaler;
   StartUpConfig start_up;
   TerminationConfig termination;
-  std::int64_t most_evicted = 1;  ///< A PodDisruptionBudget's maxUnavailable.
-  Document assumed;               ///< Why there is this pool; readers make a warning of it.
+  std::int64_t most_evicted = 1;             ///< A PodDisruptionBudget's maxUnavailable.
+  std::optional<double> gpu_price_per_hour;  ///< US dollars.
+  std::int64_t gpus_per_server() const {
+    return tensor_parallel * pipeline_parallel * data_parallel;
+  }
+  Document assumed;  ///< Why there is this pool; readers make a warning of it.
   /// How the servers are started. Readers turn it into the keys above, so it is empty by then.
   Document vllm_serve;
 };

@@ -72,13 +72,14 @@ Value recorded_servers(const VariantRecord& r) {
 Value recorded_lost(const VariantRecord& r) {
   return r.fleet ? Value(static_cast<double>(r.fleet->lost)) : std::nullopt;
 }
+Value recorded_cost(const VariantRecord& r) { return r.fleet ? r.fleet->cost() : std::nullopt; }
 Value recorded_missed(const VariantRecord& r) {
   return r.timeline && r.timeline->goals ? Value(r.timeline->goals->missed_minutes())
                                          : std::nullopt;
 }
 
 // clang-format off
-const std::array<MetricRow, 32> kMetrics = {{
+const std::array<MetricRow, 33> kMetrics = {{
     {.name = "ttft", .key = "ttft", .report_name = "time_to_first_token",
      .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "TTFT",
      .words = "first token",
@@ -248,9 +249,13 @@ const std::array<MetricRow, 32> kMetrics = {{
      .value = of_fleet<&sim::FleetNumbers::mean_servers>,
      .recorded_of_run = recorded_servers},
     {.name = "fleet_lost", .key = "fleet_lost",
-     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "requests cut off",
+     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "times cut off",
      .value = of_fleet<&sim::FleetNumbers::lost>,
      .recorded_of_run = recorded_lost},
+    {.name = "fleet_cost", .key = "fleet_cost",
+     .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "cost, $",
+     .value = of_fleet<&sim::FleetNumbers::cost>,
+     .recorded_of_run = recorded_cost},
     {.name = "minutes_missed", .key = "minutes_missed",
      .quantity = MetricKind::kCount, .better = Better::kSmaller, .title = "minutes missed",
      .value = of_fleet<&sim::FleetNumbers::missed_minutes>,

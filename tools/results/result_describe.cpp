@@ -194,6 +194,13 @@ static void describe(Describer& d, FleetPoolResult& r) {
   field(d, {"min_ready", "Fewest that served at a time."}, r.least_ready);
   field(d, {"starts", "Times that a server became ready."}, r.starts);
   field(d, {"ends", "Times that one ended."}, r.ends);
+  field(d, {"server_hours", "Hours that its servers exist, from the first reported stage on."},
+        r.server_hours);
+  field(d, {"gpu_hours", "The same of its GPUs."}, r.gpu_hours);
+  field(d, {"price_per_hour", "US dollars of one server; where the scenario has prices."},
+        r.price_per_hour);
+  shown(d, {"cost", "US dollars of its server hours."}, r.cost().value_or(0),
+        r.price_per_hour.has_value());
   field(d, {"over_time", "Its servers at each change, from the start of the run."}, r.points);
 }
 

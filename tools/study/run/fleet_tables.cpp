@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -21,14 +22,15 @@ struct Number {
   std::string_view key, title;
   int digits;
 };
-constexpr std::array<Number, 8> kNumbers = {{{"mean_servers", "servers, mean", 2},
+constexpr std::array<Number, 9> kNumbers = {{{"mean_servers", "servers, mean", 2},
                                              {"max_servers", "most", 0},
                                              {"mean_ready", "ready, mean", 2},
                                              {"min_ready", "fewest", 0},
                                              {"starts", "starts", 0},
                                              {"ends", "ends", 0},
-                                             {"lost", "requests cut off", 0},
-                                             {"sent_again", "sent again", 0}}};
+                                             {"lost", "times cut off", 0},
+                                             {"sent_again", "sent again", 0},
+                                             {"cost", "cost, $", 2}}};
 
 /// Charts draw no more points than these of a timeline.
 constexpr std::size_t kMostPoints = 240;
@@ -89,15 +91,17 @@ LineChart time_chart(std::string title, std::string subtitle, std::string what, 
   return chart;
 }
 
-LineChart servers_chart(const PageRun& run, double end) {
-  LineChart chart = time_chart("Servers that serve", "of the first pool", "servers", Unit::kCount);
+/// A value of the fleets over time, of those that have it.
+LineChart fleet_chart(const PageRun& run, double end, LineChart chart,
+                      std::optional<double> (*value)(const FleetMoment& moment)) {
   for (std::size_t v = 0; v < run.variants.size(); ++v) {
-    if (run.variants[v].fleet_points.empty()) continue;
-    ChartSeries& series = chart.series.emplace_back(
-        ChartSeries{.name = run.variants[v].name, .colour = v, .markers = false, .steps = true});
-    for (const sim::FleetPoint& p : run.variants[v].fleet_points)
-      if (p.at_s < end) series.points.push_back({.x = p.at_s, .y = static_cast<double>(p.ready)});
+    ChartSeries series{.name = run.variants[v].name, .colour = v, .markers = false, .steps = true};
+    for (const FleetMoment& m : run.variants[v].fleet)
+      if (const auto y = value(m); y && m.at_s < end)
+        series.points.push_back({.x = m.at_s, .y = *y});
+    if (series.points.empty()) continue;
     series.points.push_back({.x = end, .y = series.points.back().y});
+    chart.series.push_back(std::move(series));
   }
   chart.title += one_seed(run);
   return chart;
@@ -107,12 +111,21 @@ LineChart servers_chart(const PageRun& run, double end) {
 
 Table fleet_table(const PageRun& run, bool on_page) {
   Table table{.columns = {{"pool", true}, {"variant", true}}};
-  for (const Number& n : kNumbers) table.columns.push_back({std::string(n.title)});
+  // Not every scenario has prices.
+  const auto known = [&](const Number& n) {
+    return n.key != "cost" || std::ranges::any_of(run.variants, [](const VariantView& v) {
+             return std::ranges::any_of(
+                 v.pools, [](const ServerView& pool) { return pool.values.contains("cost"); });
+           });
+  };
+  std::vector<Number> numbers;
+  std::ranges::copy_if(kNumbers, std::back_inserter(numbers), known);
+  for (const Number& n : numbers) table.columns.push_back({std::string(n.title)});
   for (const VariantView& variant : run.variants)
     for (const ServerView& pool : variant.pools) {
       std::vector<Cell>& row = table.rows.emplace_back();
       row = {{.text = printable(pool.name)}, {.text = printable(variant.name)}};
-      for (const Number& n : kNumbers) {
+      for (const Number& n : numbers) {
         const auto found = pool.values.find(n.key);
         Cell& cell = row.emplace_back();
         if (found == pool.values.end()) continue;
@@ -145,8 +158,14 @@ Charts time_charts(const PageRun& run) {
   if (end == 0) return charts;
   load.title += one_seed(run);
   share.title += one_seed(run);
-  LineChart servers = servers_chart(run, end);
-  for (LineChart* const chart : {&load, &servers, &share}) {
+  LineChart servers = fleet_chart(
+      run, end, time_chart("Servers that serve", "of all pools", "servers", Unit::kCount),
+      [](const FleetMoment& m) { return std::optional(static_cast<double>(m.ready)); });
+  LineChart cost = fleet_chart(
+      run, end,
+      time_chart("Cost", "of the servers that exist", "US dollars an hour", Unit::kDollars),
+      [](const FleetMoment& m) { return m.price_per_hour; });
+  for (LineChart* const chart : {&load, &servers, &cost, &share}) {
     if (chart->series.empty()) continue;
     chart->x.max = end;
     chart->events = event_marks(run, end);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "tools/results/described_json.h"
@@ -215,6 +216,26 @@ void take_whole_run(const VariantRecord& record, const std::string& path, StageV
   }
 }
 
+/// The pools of a fleet together, at each change of one of them.
+std::vector<FleetMoment> moments_of(const sim::FleetResult& fleet) {
+  std::map<double, std::map<std::size_t, const sim::FleetPoint*>> changes;
+  for (std::size_t p = 0; p < fleet.pools.size(); ++p)
+    for (const sim::FleetPoint& point : fleet.pools[p].points) changes[point.at_s][p] = &point;
+  std::vector<sim::FleetPoint> now(fleet.pools.size());
+  std::vector<FleetMoment> moments;
+  for (const auto& [at, changed] : changes) {
+    for (const auto& [pool, point] : changed) now[pool] = *point;
+    FleetMoment& moment = moments.emplace_back(FleetMoment{.at_s = at});
+    double price = 0;
+    for (std::size_t p = 0; p < now.size(); ++p) {
+      moment.ready += now[p].ready;
+      price += fleet.pools[p].price_per_hour.value_or(0) * static_cast<double>(now[p].servers);
+    }
+    if (fleet.cost()) moment.price_per_hour = price;
+  }
+  return moments;
+}
+
 /// Takes what happened to the fleet. Requests that lost their server stand beside the first pool.
 void take_fleet(const sim::FleetResult& fleet, const std::string& path, VariantView& variant) {
   for (std::size_t i = 0; i < fleet.pools.size(); ++i) {
@@ -228,9 +249,10 @@ void take_fleet(const sim::FleetResult& fleet, const std::string& path, VariantV
     v.put("min_ready", p.least_ready, "min_ready");
     v.put("starts", p.starts, "starts");
     v.put("ends", p.ends, "ends");
+    if (const auto cost = p.cost()) v.put("cost", *cost, "cost");
   }
   variant.happened = fleet.marks;
-  if (!fleet.pools.empty()) variant.fleet_points = fleet.pools.front().points;
+  variant.fleet = moments_of(fleet);
   if (variant.pools.empty()) return;
   Values v(variant.pools.front().values, path + "/fleet");
   v.put("lost", fleet.lost, "lost");

@@ -62,6 +62,13 @@ struct PublishedView {
   Datum simulated, measured;
 };
 
+/// A fleet from an instant on.
+struct FleetMoment {
+  double at_s = 0;
+  std::int64_t ready = 0;
+  std::optional<double> price_per_hour = {};  ///< Of the servers that exist, US dollars.
+};
+
 struct VariantView {
   std::string name;
   std::string scan_of;   ///< The variant that a scan of rates runs at this one's rate; else empty.
@@ -70,9 +77,9 @@ struct VariantView {
   StageView summary;
   std::vector<StageView> classes;  ///< By traffic class, over the reported stages.
   std::vector<ServerView> servers;
-  std::vector<ServerView> pools;  ///< What became of each pool, where the fleet changed.
-  std::vector<sim::FleetPoint> fleet_points;  ///< Of the first pool.
-  std::vector<sim::FleetMark> happened;       ///< In time order.
+  std::vector<ServerView> pools;         ///< What became of each pool, where the fleet changed.
+  std::vector<FleetMoment> fleet;        ///< Of all pools, at each change.
+  std::vector<sim::FleetMark> happened;  ///< In time order.
   std::optional<sim::Timeline> timeline;
   bool by_clock = false;  ///< The load is a demand, and the run begins at its 00:00.
   std::vector<double> series_time_s;

@@ -413,6 +413,14 @@ class Pool(TypedDict):
     starts: int
     #: Times that one ended.
     ends: int
+    #: Hours that its servers exist, from the first reported stage on.
+    server_hours: float
+    #: The same of its GPUs.
+    gpu_hours: float
+    #: US dollars of one server; where the scenario has prices.
+    price_per_hour: NotRequired[float]
+    #: US dollars of its server hours.
+    cost: NotRequired[float]
     #: Its servers at each change, from the start of the run.
     over_time: list[OverTime]
 
