@@ -66,6 +66,68 @@ TEST_F(FleetCli, TellsWhatHappened) {
   EXPECT_NE(text.out.find("servers, mean"), std::string::npos) << text.out;
 }
 
+TEST_F(FleetCli, SaysWhatItCosts) {
+  const std::string file = scenario("events:\n- {kind: scale, at: 60s, replicas: 2}\n",
+                                    ", tensor_parallel: 2, gpu_price_per_hour: 3.5");
+  const Json pool = fleet(file)["pools"][0];
+  EXPECT_EQ(pool["price_per_hour"], 7.0);
+  const double hours = pool["server_hours"];
+  // Four servers for 60 s and two for as long, and until the last answer.
+  EXPECT_NEAR(hours * 3600, 4 * 60 + 2 * 60, 20);
+  EXPECT_DOUBLE_EQ(pool["gpu_hours"].get<double>(), 2 * hours);
+  EXPECT_DOUBLE_EQ(pool["cost"].get<double>(), 7 * hours);
+  EXPECT_NE(run({"run", file, "--quiet", "--tables"}).out.find("cost, $"), std::string::npos);
+  EXPECT_EQ(run({"run", file, "--quiet", "--set", "expect=[fleet_cost < 1]"}).code, 0);
+  EXPECT_EQ(run({"run", file, "--quiet", "--set", "expect=[fleet_cost > 1]"}).code, 1);
+  const Result fixed = run({"check", scenario("", ", gpu_price_per_hour: 3.5")});
+  EXPECT_NE(fixed.err.find("gpu_price_per_hour: has no effect"), std::string::npos) << fixed.err;
+}
+
+TEST_F(FleetCli, ReadsTheAutoscalerInARoutersFile) {
+  const char* const objects =
+      "apiVersion: apps/v1\n"
+      "kind: Deployment\n"
+      "metadata: {name: router}\n"
+      "spec:\n"
+      "  template:\n"
+      "    spec:\n"
+      "      containers:\n"
+      "      - {name: r, image: 'smg:1', command: [smg, --policy, round_robin]}\n"
+      "---\n"
+      "apiVersion: apps/v1\n"
+      "kind: Deployment\n"
+      "metadata: {name: servers}\n"
+      "spec:\n"
+      "  template:\n"
+      "    metadata: {labels: {app: v}}\n"
+      "    spec:\n"
+      "      containers:\n"
+      "      - {name: v, image: 'vllm/vllm-openai:v0.10.0', command: [vllm, serve, "
+      "Qwen/Qwen3-8B]}\n"
+      "---\n"
+      "apiVersion: autoscaling/v2\n"
+      "kind: HorizontalPodAutoscaler\n"
+      "metadata: {name: h}\n"
+      "spec:\n"
+      "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: servers}\n"
+      "  minReplicas: 1\n"
+      "  maxReplicas: 3\n"
+      "  metrics:\n"
+      "  - type: Pods\n"
+      "    pods: {metric: {name: 'vllm:num_requests_running'},\n"
+      "      target: {type: AverageValue, averageValue: 50}}\n";
+  write("router.yaml", objects);
+  const std::string file = scenario("", "");
+  std::string text = slurp(file);
+  text.replace(text.find("{balancer: round-robin}"), 23, "{config: router.yaml}");
+  const std::string changed = write("with_router.yaml", text);
+  // It takes the server beyond its bound away at its first look.
+  EXPECT_EQ(fleet(changed)["pools"][0]["max_servers"], 4);
+  EXPECT_EQ(fleet(changed)["pools"][0]["min_ready"], 3);
+  const Result keys = run({"check", changed, "--keys"});
+  EXPECT_NE((keys.out + keys.err).find("spec.maxReplicas"), std::string::npos) << keys.out;
+}
+
 TEST_F(FleetCli, IsSilentWhereNothingChanges) {
   const Result r = run({"run", scenario(""), "--quiet", "--no-capacity", "-o", "json"});
   EXPECT_FALSE(Json::parse(r.out)["variants"][0].contains("fleet"));

@@ -282,6 +282,12 @@ TEST(RouterConfig, SeveralDeploymentsOrClustersAreNamed) {
       << messages;
 }
 
+TEST(RouterConfig, AnEndpointPickerConfigIsThePickers) {
+  const std::string file =
+      ROUTESIM_SOURCE_DIR "/scenarios/inputs/llm-d-precise.endpoint-picker.yaml";
+  EXPECT_EQ(routing_of(file), R"({"endpoint_picker":")" + file + R"("})");
+}
+
 TEST(RouterConfig, KeysBesideItWin) {
   EXPECT_EQ(routing_of("smg launch --policy random\n  router_replicas: 2\n  balancer: smg-bucket"),
             R"({"balancer":"smg-bucket","router_replicas":2})");

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "policies/balancers/balancers.h"
+#include "tools/ingest/routers/endpoint_picker_yaml.h"
 #include "tools/ingest/routers/envoy_config.h"
 #include "tools/ingest/tree/config_merge.h"
 #include "tools/ingest/tree/data_table.h"
@@ -727,7 +728,13 @@ Ptr read(const Ptr& value, Diagnostics& diagnostics) {
   const std::string path = resolve_path(text, value->where());
   if (is_config_name(path) && !path.ends_with(".in")) {
     const Ptr root = read_manifest_file(path, value->where(), kPath, diagnostics);
-    return root != nullptr ? from_tree(root, diagnostics) : nullptr;
+    if (root == nullptr) return nullptr;
+    Diagnostics found;
+    const Ptr routing = from_tree(root, found);
+    if (routing == nullptr && find_picker_document(path))
+      return tree::map({{"endpoint_picker", value}}, value->where());
+    append(diagnostics, found);
+    return routing;
   }
   std::string script;
   if (!read_text_file(path, value->where(), kPath, ConfigLimits{}.max_bytes, script, diagnostics))

@@ -17,6 +17,7 @@
 #include "tools/ingest/routers/router_config.h"
 #include "tools/ingest/scenario/demand_file.h"
 #include "tools/ingest/scenario/file_kind.h"
+#include "tools/ingest/scenario/router_file.h"
 #include "tools/ingest/scenario/run_checks.h"
 #include "tools/ingest/servers/kv_tier_files.h"
 #include "tools/ingest/servers/vllm_serve_yaml.h"
@@ -444,8 +445,8 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
                                       });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  Ptr whole =
-      change_loads(with_router_config(variant.node, diagnostics), with_load_files, diagnostics);
+  Ptr whole = with_router_file(variant.node, diagnostics);
+  whole = change_loads(with_router_config(whole, diagnostics), with_load_files, diagnostics);
   whole = without_vllm_serve(with_goodput_flags(whole), diagnostics);
   whole = change_loads(change_member(whole, "expect", complete_expectations), without_shorthands,
                        diagnostics);
