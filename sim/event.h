@@ -35,7 +35,7 @@ enum class EventKind : std::uint8_t {
   kRetry,         ///< Balancers: the routers try the requests they hold.
   kTimeout,       ///< subject: live request; the client gives up.
   kLeaseEnd,      ///< The oldest lease on held KV may be over.
-  kFleet,         ///< Something of the fleet is due.
+  kFleet,         ///< Something of the fleet, or of what it leaves, is due.
   kLost,          ///< subject: live request; its connection is refused, or given up.
 };
 

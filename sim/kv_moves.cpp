@@ -1,5 +1,6 @@
 #include "sim/kv_moves.h"
 
+#include <optional>
 #include <utility>
 
 namespace routesim::sim {
@@ -33,6 +34,8 @@ Transfers make_links(const RunPlan& plan, const Servers& servers, EventQueue& qu
 KvMoves::KvMoves(const RunPlan& plan, Servers& servers, LiveRequests& live, EventQueue& queue,
                  RequestFlow& flow)
     : servers_(servers),
+      live_(live),
+      fails_loads_(plan.scenario.cluster.transfer.load_failure == KvLoadFailure::kFail),
       queue_(queue),
       flow_(flow),
       first_endpoint_(servers.replicas().size()),
@@ -78,9 +81,19 @@ void KvMoves::end_copy(std::uint32_t endpoint, std::uint32_t copy, SimTime now) 
   const EndpointHome& at = servers_.endpoints()[endpoint];
   Replica& replica = servers_.replica(at.replica);
   replica.advance_to(now);
-  replica.land_copy(at.rank, copy);
+  const std::optional<std::uint32_t> failed = replica.land_copy(at.rank, copy);
+  if (failed && fails_loads_ && live_[*failed].open())
+    flow_.give_up(*failed, "500 Internal Server Error", workloads::Outcome::kError, now);
   replica.copy_done(at.rank, copy, now);
   flow_.after_touch(at.replica, now);
+}
+
+void KvMoves::drop(Servers::Range endpoints, bool vanished, SimTime now) {
+  for (std::uint32_t e = endpoints.first; e < endpoints.end; ++e) {
+    copies_.drop(e, now);
+    disks_.drop(e, now);
+    pulls_.drop(e, vanished, now);
+  }
 }
 
 void KvMoves::tell(std::uint32_t endpoint, PullNews news, KvPull& pull, SimTime now) {

@@ -31,6 +31,12 @@ class KvMoves final : private TierEngines {
     if (!r.copies().empty()) start_copies(replica, now);
     if (!r.messages().empty()) send_messages(replica, now);
   }
+  /// A server's engines are gone, with all that moves to or from them. `vanished`: without a word.
+  void drop(Servers::Range endpoints, bool vanished, SimTime now);
+  /// Its machine is gone, with the files there.
+  void lose_machine(Servers::Range endpoints, SimTime now) {
+    for (std::uint32_t e = endpoints.first; e < endpoints.end; ++e) disks_.lose_machine(e, now);
+  }
   Transfers& links() { return links_; }
   Disaggregation& disaggregation() { return disaggregation_; }
   /// EventKind::kPullStep.
@@ -45,6 +51,7 @@ class KvMoves final : private TierEngines {
   const TierRules& rules(std::uint32_t endpoint) const override {
     return servers_.pool(servers_.endpoints()[endpoint]).rules.tiers;
   }
+  bool is_up(std::uint32_t endpoint) const override { return servers_.is_up(endpoint); }
   void end_copy(std::uint32_t endpoint, std::uint32_t copy, SimTime now) override;
   void tell(std::uint32_t endpoint, PullNews news, KvPull& pull, SimTime now) override;
   void book_step(std::uint32_t pull, bool deadline, SimTime at) override {
@@ -53,6 +60,8 @@ class KvMoves final : private TierEngines {
   void report(const CopySpan& span) override { flow_.report(span); }
 
   Servers& servers_;
+  const LiveRequests& live_;
+  bool fails_loads_;  ///< A request whose load failed fails.
   EventQueue& queue_;
   RequestFlow& flow_;
   std::vector<std::uint32_t> first_endpoint_;  ///< By replica.

@@ -27,6 +27,8 @@ Outages::Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Rout
 
 // The servers that are not there yet leave one by one, and the routers hear of it once.
 void Outages::begin() {
+  for (std::uint32_t s = 0; s < fleet_.servers(); ++s)
+    if (!fleet_.serves(s)) (void)servers_.end(s, true, SimTime::zero());
   fleet_.begin();
   router_.look_again();
   began_ = true;
@@ -34,6 +36,7 @@ void Outages::begin() {
 
 void Outages::tick(SimTime now, bool load_waits) {
   constexpr Duration kLongestWait = Duration::seconds(3600);
+  servers_.forget_lost(now - kStoreClient);
   fleet_.tick(now);
   const auto waits = [](const LiveRequest& live) {
     return !live.open() || (live.leg == Leg::kQueued && live.request.timeout == Duration::max());
@@ -52,6 +55,7 @@ void Outages::for_each_replica(std::uint32_t server, F f) {
 
 void Outages::start(std::uint32_t server, SimTime now) {
   vanished_[server] = false;
+  servers_.start(server);
   if (meters_) meters_->restart(server);
   const Servers::Range range = servers_.endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e)
@@ -64,13 +68,20 @@ void Outages::stop(std::uint32_t server, ServerEnd how, SimTime now) {
     servers_.replica(r).advance_to(now);
     flow_.after_touch(r, now);
   });
+  const Servers::Range range = servers_.endpoints_of(server);
+  moves_.drop(range, how == ServerEnd::kVanished, now);
+  if (servers_.end(server, how == ServerEnd::kTerminated, now))
+    queue_.push(now + kStoreClient, EventKind::kFleet);
   servers_.restart(server, now);
   for_each_replica(server, [&](std::uint32_t r) { flow_.after_touch(r, now); });
-  const Servers::Range range = servers_.endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e)
     router_.set_up(router_.row(EndpointId(e)), false, now);
   moves_.disaggregation().forget_orphans(range.first, range.end);
   lose_requests(server, how, now);
+}
+
+void Outages::lose_machine(std::uint32_t server, SimTime now) {
+  moves_.lose_machine(servers_.endpoints_of(server), now);
 }
 
 void Outages::join(std::uint32_t server, std::int64_t pod, SimTime now) {

@@ -26,6 +26,10 @@ class Outages final : private FleetActions {
   /// Linux gives up a connection to a machine that no longer answers when 15 retransmissions have
   /// failed (net.ipv4.tcp_retries2: 924.6 s with the shortest time-outs).
   static constexpr Duration kConnectionLost = Duration::milliseconds(924'600);
+  /// Mooncake's master forgets a client without a heartbeat, and the chunks in its memory, after
+  /// this time (DEFAULT_CLIENT_LIVE_TTL_SEC of v0.3.7, ClientMonitorFunc in master_service.cpp). It
+  /// looks once a second.
+  static constexpr Duration kStoreClient = Duration::seconds(10);
 
   /// All arguments outlive this.
   Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Router& router,
@@ -51,6 +55,7 @@ class Outages final : private FleetActions {
  private:
   void start(std::uint32_t server, SimTime now) override;
   void stop(std::uint32_t server, ServerEnd how, SimTime now) override;
+  void lose_machine(std::uint32_t server, SimTime now) override;
   void join(std::uint32_t server, std::int64_t pod, SimTime now) override;
   void leave(std::uint32_t server, SimTime now) override;
   void set_pace(std::uint32_t server, double factor, SimTime now) override;

@@ -188,32 +188,36 @@ TierResult RunRecorder::tier_result(std::uint32_t endpoint, const LinkUse& links
     use.to_gpus = tiers.counters().loaded_bytes / most;
     use.to_host = tiers.counters().stored_bytes / most;
   }
-  return {.hbm_query_tokens = s.counters().prefix_query_tokens,
-          .hbm_hit_tokens = s.counters().prefix_hit_tokens,
+  const EngineTotals totals = servers_.replica(at.replica).totals(at.rank);
+  const double chunk = servers_.is_up(endpoint) ? tiers.chunk_bytes() : 0;
+  return {.hbm_query_tokens = totals.counters.prefix_query_tokens,
+          .hbm_hit_tokens = totals.counters.prefix_hit_tokens,
           .did = tiers.counters(),
-          .capacity_bytes = static_cast<double>(tiers.capacity()) * tiers.chunk_bytes(),
-          .used_bytes = static_cast<double>(tiers.chunks()) * tiers.chunk_bytes(),
+          .capacity_bytes = static_cast<double>(tiers.capacity()) * chunk,
+          .used_bytes = static_cast<double>(tiers.chunks()) * chunk,
           .links = use};
 }
 
 void RunRecorder::add_tiers(const Transfers& transfers, SimTime end) {
   TierResult all;
-  double endpoints = 0;
+  double taken = 0;
   for (std::uint32_t e = 0; e < servers_.endpoints().size(); ++e) {
     if (!servers_.has_tiers(EndpointId(e))) continue;
     const TierResult one = tier_result(e, transfers.use(e, end));
     result_.replicas[e].tiers = one;
-    ++endpoints;
+    result_.summary.tiers.emplace();
     all.hbm_query_tokens += one.hbm_query_tokens;
     all.hbm_hit_tokens += one.hbm_hit_tokens;
     all.did.add(one.did);
     all.capacity_bytes += one.capacity_bytes;
     all.used_bytes += one.used_bytes;
+    if (!servers_.is_up(e) && servers_.requests(e) == 0) continue;  // A place that was never taken.
+    ++taken;
     for (double LinkUse::*use : {&LinkUse::to_gpus, &LinkUse::to_host, &LinkUse::host_memory,
                                  &LinkUse::nic_out, &LinkUse::nic_in})
-      all.links.*use += (one.links.*use - all.links.*use) / endpoints;
+      all.links.*use += (one.links.*use - all.links.*use) / taken;
   }
-  if (endpoints > 0) result_.summary.tiers = all;
+  if (result_.summary.tiers) result_.summary.tiers = all;
 }
 
 void RunRecorder::note_decision_queue(const DecisionQueue& queue) {

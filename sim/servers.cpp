@@ -33,6 +33,8 @@ Servers::Servers(const RunPlan& plan, std::uint64_t seed, bool reference,
   for (std::uint32_t p = 0; p < plan.pools.size(); ++p) add_pool(p, homes);
   requests_.assign(homes.size(), 0);
   endpoints_.emplace(std::move(homes));
+  up_.resize(server_begin_.size());
+  for (std::uint32_t server = 0; server < up_.size(); ++server) start(server);
 }
 
 void Servers::add_pool(std::uint32_t index, std::vector<EndpointHome>& homes) {
@@ -91,7 +93,7 @@ ChunkPool* Servers::store_of(const ResolvedPool& pool) {
     else
       given += tiers.cpu_chunks * p.config.replicas * p.config.data_parallel;
   }
-  return &stores_.try_emplace(layout, std::max(whole, given)).first->second;
+  return &stores_.try_emplace(layout, whole >= given ? whole : 0).first->second;
 }
 
 void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
@@ -107,12 +109,53 @@ void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t fir
   replicas_.push_back(std::make_unique<Replica>(r, key_source_));
 }
 
+void Servers::start(std::uint32_t server) {
+  up_[server] = true;
+  const Range range = endpoints_of(server);
+  for (std::uint32_t e = range.first; e < range.end; ++e) {
+    const ResolvedPool& pool = plan_.pools[(*endpoints_)[e].pool];
+    ChunkPool* const store = store_of(pool);
+    if (store == nullptr) continue;
+    store->add_users(1);
+    if (store->in_parts() && !pool.rules.tiers.whole_store)
+      part_[e] = store->add_part(pool.rules.tiers.cpu_chunks);
+  }
+}
+
+bool Servers::end(std::uint32_t server, bool leaves, SimTime now) {
+  const Range range = endpoints_of(server);
+  for (std::uint32_t e = range.first; e < range.end && up_[server]; ++e) {
+    ChunkPool* const store = store_of(plan_.pools[(*endpoints_)[e].pool]);
+    if (store == nullptr) continue;
+    store->add_users(-1);
+    const auto part = part_.extract(e);
+    if (!part) continue;
+    store->lose_part(part.mapped());
+    for (const std::unique_ptr<Replica>& r : replicas_)
+      for (int rank = 0; rank < r->ranks(); ++rank)
+        if (r->scheduler(rank).has_tiers()) r->scheduler(rank).tiers().lose_sources();
+    if (leaves)
+      store->forget_part(part.mapped());
+    else
+      lost_.push_back({.store = store, .part = part.mapped(), .at = now});
+  }
+  up_[server] = false;
+  return !lost_.empty() && lost_.back().at == now;
+}
+
 void Servers::restart(std::uint32_t server, SimTime now) {
   const Range range = endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e) {
     const EndpointHome& at = (*endpoints_)[e];
     if (at.rank == 0) replicas_[at.replica]->restart(now);
     api_servers_[api_server_of_[e]].restart();
+  }
+}
+
+void Servers::forget_lost(SimTime lost) {
+  while (!lost_.empty() && lost_.front().at <= lost) {
+    lost_.front().store->forget_part(lost_.front().part);
+    lost_.pop_front();
   }
 }
 

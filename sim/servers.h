@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,8 +49,15 @@ class Servers {
             server + 1 < server_begin_.size() ? server_begin_[server + 1] : endpoints_->size()};
   }
   std::uint32_t server_of(EndpointId e) const { return server_of_[e.value()]; }
-  /// A server's processes end and others take their place (Replica::restart).
+  /// A server's processes end: no engine can be asked for KV, and its part of a store is lost.
+  /// `leaves`: it tells the store, which forgets the part at once; else true if there is one.
+  bool end(std::uint32_t server, bool leaves, SimTime now);
+  /// Other processes take their place (Replica::restart), and wait for start().
   void restart(std::uint32_t server, SimTime now);
+  void start(std::uint32_t server);
+  bool is_up(std::uint32_t endpoint) const { return up_[server_of_[endpoint]]; }
+  /// Stores forget the chunks of parts that were lost at `lost` or before.
+  void forget_lost(SimTime lost);
 
   /// Its engine keeps KV outside GPU memory.
   bool has_tiers(EndpointId e) const { return pool(home(e)).rules.tiers.in_use(); }
@@ -82,9 +90,18 @@ class Servers {
   void add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
                    std::optional<std::uint64_t> front_end);
 
+  struct LostPart {
+    ChunkPool* store = nullptr;
+    std::uint32_t part = 0;
+    SimTime at;
+  };
+
   const RunPlan& plan_;
-  std::map<std::string, ChunkPool> stores_;  ///< That servers share, by what is in them.
-  ReplicaOptions common_;                    ///< Options that all replicas share.
+  std::map<std::string, ChunkPool> stores_;      ///< That servers share, by what is in them.
+  std::map<std::uint32_t, std::uint32_t> part_;  ///< By endpoint: of the store, that it gives.
+  std::deque<LostPart> lost_;                    ///< Oldest first.
+  std::vector<bool> up_;                         ///< By server.
+  ReplicaOptions common_;                        ///< Options that all replicas share.
   const PromptKeyTable& keys_;
   SequenceKeySource& key_source_;
   std::vector<std::unique_ptr<Replica>> replicas_;

@@ -225,7 +225,12 @@ void BatchScheduler::end_storing(Slot s) {
 }
 
 void BatchScheduler::copy_done(std::uint32_t copy, SimTime now, std::vector<EngineOutput>& out) {
-  for (const Slot s : stores_.copy_done(copy, now, out)) end_storing(s);
+  for (const Slot s : stores_.copy_done(copy, now, out)) {
+    if (sequences_[s].state == State::kLoading)
+      transfer_failed(sequences_[s].request.handle);
+    else
+      end_storing(s);
+  }
 }
 
 void BatchScheduler::free_blocks(Slot s) {

@@ -84,6 +84,8 @@ void Replica::restart(SimTime now) {
     r.peak_used = ranks_[i].peak_used;
     r.log = std::move(ranks_[i].log);
     if (r.log != nullptr) r.log->drop_open();
+    if (r.scheduler.has_tiers())
+      r.scheduler.tiers().counters() = ranks_[i].scheduler.tiers().counters();
     connect(r);
   }
   ranks_ = std::move(fresh);

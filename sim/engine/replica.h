@@ -107,8 +107,9 @@ class Replica {
   }
 
   /// A copy of a rank's tiers has ended: the bytes are there, though the rank does not know yet.
-  void land_copy(int rank, std::uint32_t copy) {
-    ranks_[static_cast<std::size_t>(rank)].scheduler.tiers().landed(copy);
+  /// Returns the handle of the request whose load failed.
+  std::optional<std::uint32_t> land_copy(int rank, std::uint32_t copy) {
+    return ranks_[static_cast<std::size_t>(rank)].scheduler.tiers().landed(copy);
   }
   /// A copy of a rank's tiers is done.
   void copy_done(int rank, std::uint32_t copy, SimTime now) {

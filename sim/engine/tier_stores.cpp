@@ -83,7 +83,8 @@ const std::vector<SequenceSlot>& TierStores::copy_done(std::uint32_t copy, SimTi
     Sequence& q = sequences_[s];
     if (q.state != SequenceState::kLoading)
       return q.state != SequenceState::kStoring || !q.tier.settles || q.tier.storing > 0;
-    q.remote = RemoteKv::kArrived;
+    const bool failed = q.tier.loading_tokens == 0;
+    if (!failed) q.remote = RemoteKv::kArrived;
     const Duration wait = now - q.tier.load_begin;
     tiers_->counters().load_waits.add(wait);
     out.push_back({.kind = EngineOutputKind::kLoaded,
@@ -91,7 +92,7 @@ const std::vector<SequenceSlot>& TierStores::copy_done(std::uint32_t copy, SimTi
                    .value = wait.ns(),
                    .cached_tokens = std::exchange(q.tier.hit_tokens, 0),
                    .at = now});
-    return true;
+    return !failed;
   });
   return ready_;
 }

@@ -38,7 +38,8 @@ class TierStores {
   std::vector<SequenceRef>& ended() { return ended_; }
   /// The workers know that one of them is over. True if nothing is left to copy.
   bool heard_of(SequenceRef ended);
-  /// A copy of the tiers is done. Returns the requests whose blocks need not be kept any more.
+  /// A copy of the tiers is done. Returns the requests whose blocks need not be kept any more:
+  /// those that are over, and those of which nothing was loaded.
   const std::vector<SequenceSlot>& copy_done(std::uint32_t copy, SimTime now,
                                              std::vector<EngineOutput>& out);
   /// Finished requests whose blocks are kept.

@@ -137,6 +137,7 @@ bool Fleet::is_due_besides(std::initializer_list<What> kinds) const {
 }
 
 void Fleet::tick(SimTime now) {
+  if (now < booked_) return;  // A tick that others have booked.
   while (!due_.empty() && due_.front().at <= now) {
     std::pop_heap(due_.begin(), due_.end());
     const Due due = due_.back();
@@ -362,6 +363,7 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   ++s.epoch;
   const bool ending = s.state == State::kEnding;
   if (is_serving(s.state)) actions_.stop(server, ServerEnd::kVanished, now);
+  actions_.lose_machine(server, now);
   ++tallies_[s.pool].result.ends;
   set_state(server, ending ? State::kAbsent : State::kVanished, now);
   if (ending) return;  // Its ReplicaSet has given it up, and the router hears of it in any case.
@@ -459,17 +461,17 @@ void Fleet::end_if_drained(std::uint32_t server, SimTime now) {
   const Server& s = servers_[server];
   const Duration timeout = pools_[s.pool].termination.shutdown_timeout;
   if (now - s.since >= timeout || actions_.requests_in(server) == 0)
-    end(server, now);
+    end(server, now, ServerEnd::kTerminated);
   else
     book(std::min(later(now, kDrainLook), later(s.since, timeout)), What::kLook, server);
 }
 
 // The pod is gone. The router may still believe in it.
-void Fleet::end(std::uint32_t server, SimTime now) {
+void Fleet::end(std::uint32_t server, SimTime now, ServerEnd how) {
   Server& s = servers_[server];
   ++s.epoch;
   if (s.state == State::kEnding) {
-    actions_.stop(server, ServerEnd::kKilled, now);
+    actions_.stop(server, how, now);
     ++tallies_[s.pool].result.ends;
   }
   set_state(server, State::kAbsent, now);

@@ -33,8 +33,9 @@ struct FleetPool {
 
 /// How a server ends.
 enum class ServerEnd : std::uint8_t {
-  kKilled,   ///< Its connections are reset.
-  kVanished  ///< Nobody answers any more, and nobody says so.
+  kKilled,      ///< Its connections are reset.
+  kTerminated,  ///< The same, and the process had time to clean up.
+  kVanished     ///< Nobody answers any more, and nobody says so.
 };
 
 /// What a fleet does to its servers and routers. Servers are numbered through, pool by pool.
@@ -45,6 +46,8 @@ class FleetActions {
   virtual void start(std::uint32_t server, SimTime now) = 0;
   /// The engine is gone, with all that was in it.
   virtual void stop(std::uint32_t server, ServerEnd how, SimTime now) = 0;
+  /// The server's machine is gone, whether or not the server was there.
+  virtual void lose_machine(std::uint32_t server, SimTime now) = 0;
   /// The router learns that a server is there, under another name where it is a new pod; or that it
   /// no longer is.
   virtual void join(std::uint32_t server, std::int64_t pod, SimTime now) = 0;
@@ -201,7 +204,7 @@ class Fleet {
   void create(const ReplicaSet& set, SimTime now);
   void become_ready(std::uint32_t server, SimTime now);
   void terminate(std::uint32_t server, SimTime now);
-  void end(std::uint32_t server, SimTime now);
+  void end(std::uint32_t server, SimTime now, ServerEnd how = ServerEnd::kKilled);
   void draw_failures(std::uint32_t server, SimTime now);
   void draw_failure(std::uint32_t event, std::uint32_t server, SimTime now);
   void reconcile(Deployment& d, SimTime now);

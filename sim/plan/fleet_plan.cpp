@@ -277,12 +277,6 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
                           "`routesim plan` has `prices`, and says what a fleet of a size costs");
     if (pool.autoscaler)
       check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
-    if (fleet_changes(s) && pool.engine.kv_tiers)
-      diagnostics.error(where, path + "engine.kv_tiers",
-                        "is not simulated beside events: what a server that ends leaves in its "
-                        "tiers is not modelled",
-                        "take out the tiers, or the events and `autoscaler` (null where a manifest "
-                        "has one)");
   }
   if (fleet_changes(s))
     if (const std::string_view missing = discovery_facts(s.routing.balancer).not_simulated;

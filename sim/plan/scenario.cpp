@@ -118,7 +118,7 @@ void describe(Describer& d, TransferConfig& c) {
          "How long a prefill server keeps blocks nobody reads. By default 480s, and from preset "
          "2026-H2 on 30s that heartbeats of the decode server renew."},
         c.lease, DurationRange{Duration::milliseconds(1), Duration::seconds(1'000'000)});
-  field(d, {"load_failure", "What a decode server does when the KV is gone: fail or recompute."},
+  field(d, {"load_failure", "What a server does when KV that it loads is gone: fail or recompute."},
         c.load_failure);
 }
 

@@ -1,6 +1,7 @@
 #include "sim/tiers/chunk_pool.h"
 
 #include "base/check.h"
+#include "base/rng.h"
 
 namespace routesim::sim {
 
@@ -21,6 +22,7 @@ std::int64_t ChunkPool::look_up(std::span<const BlockKey> chunks) {
     found_.push_back(i);
   }
   for (std::size_t n = found_.size(); n-- > 0;) {
+    if (parts_[chunks_[found_[n]].part].lost) continue;
     unlink(found_[n]);
     append(found_[n]);
   }
@@ -56,6 +58,7 @@ bool ChunkPool::evict() {
   unlink(i);
   forget(chunks_[i].key);
   unused_.push_back(i);
+  --parts_[chunks_[i].part].used;
   --size_;
   ++evictions_;
   return true;
@@ -90,20 +93,65 @@ bool ChunkPool::insert(BlockKey key) {
     i = unused_.back();
     unused_.pop_back();
   }
-  chunks_[i] = {.key = key};
+  chunks_[i] = {.key = key, .part = part_for(key)};
+  ++parts_[chunks_[i].part].used;
   append(i);
-  if (2 * static_cast<std::size_t>(++size_) > table_.size()) grow();
+  ++size_;
+  if (2 * (chunks_.size() - 1 - unused_.size()) > table_.size()) grow();
   table_[slot(key)] = {.key = key, .chunk = i};
   return true;
 }
 
+// Any part with room, as Mooncake's RandomAllocationStrategy takes one (allocation_strategy.h).
+std::uint32_t ChunkPool::part_for(BlockKey key) const {
+  std::size_t part = parts_.size() == 1 ? 0 : mix64(key) % parts_.size();
+  while (parts_.size() > 1 && (parts_[part].lost || parts_[part].used == parts_[part].room))
+    part = (part + 1) % parts_.size();
+  return static_cast<std::uint32_t>(part);
+}
+
+std::uint32_t ChunkPool::add_part(std::int64_t chunks) {
+  capacity_ += chunks;
+  std::size_t part = 1;
+  while (part < parts_.size() && (!parts_[part].lost || parts_[part].room > 0)) ++part;
+  if (part == parts_.size()) parts_.emplace_back();
+  parts_[part] = {.room = chunks};
+  return static_cast<std::uint32_t>(part);
+}
+
+void ChunkPool::lose_part(std::uint32_t part) {
+  Part& p = parts_[part];
+  p.lost = true;
+  capacity_ -= p.room;
+  size_ -= p.used;
+  for (Index i = chunks_[0].next; i != 0; i = chunks_[i].next)
+    if (chunks_[i].part == part) p.lost_chunks.push_back(i);
+  for (const Index i : p.lost_chunks) unlink(i);
+}
+
+void ChunkPool::forget_part(std::uint32_t part) {
+  for (const Index i : parts_[part].lost_chunks) {
+    forget(chunks_[i].key);
+    unused_.push_back(i);
+  }
+  parts_[part] = {.lost = true};
+}
+
+std::int64_t ChunkPool::readable(std::span<const BlockKey> chunks) const {
+  const auto lost = std::find_if(chunks.begin(), chunks.end(), [this](BlockKey key) {
+    return parts_[chunks_[find(key)].part].lost;
+  });
+  return lost - chunks.begin();
+}
+
 void ChunkPool::verify() const {
-  std::int64_t n = 0;
+  std::int64_t n = 0, used = 0;
   for (Index i = chunks_[0].next; i != 0; i = chunks_[i].next, ++n)
     ROUTESIM_CHECK(find(chunks_[i].key) == i && chunks_[chunks_[i].next].previous == i &&
                        chunks_[i].keepers >= 0,
                    "a chunk is not where its pool says");
-  ROUTESIM_CHECK(n == size_, "a chunk has no place in the order, or two");
+  for (const Part& p : parts_) used += p.lost ? 0 : p.used;
+  ROUTESIM_CHECK(n == size_ && n == used, "a chunk has no place in the order, or two");
   ROUTESIM_CHECK(capacity_ == kNoLimit || size_ <= capacity_, "a pool holds too many chunks");
 }
 

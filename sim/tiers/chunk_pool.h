@@ -1,6 +1,7 @@
 // Chunks of KV blocks by key, in the order in which they make room for others.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,12 +11,15 @@
 namespace routesim::sim {
 
 /// A least-recently-used set of chunks, as stores outside vLLM keep one: each chunk has a place of
-/// its own in the order, other than in KvCache, whose runs stay together. Every call costs O(1) per
-/// chunk, and eviction O(chunks that are kept).
+/// its own in the order, other than in KvCache, whose runs stay together. It may consist of parts
+/// that come and go; a chunk lies in any one that has room. Every call costs O(1) per chunk,
+/// eviction O(chunks that are kept), and the end of a part O(chunks).
 class ChunkPool {
  public:
   static constexpr std::int64_t kNoLimit = -1;
-  explicit ChunkPool(std::int64_t capacity) : capacity_(capacity), chunks_(1), table_(1 << 10) {}
+  /// One part that stays; without room others are added.
+  explicit ChunkPool(std::int64_t capacity)
+      : capacity_(capacity), parts_{{.room = capacity}}, chunks_(1), table_(1 << 10) {}
 
   bool contains(BlockKey key) const { return find(key) != 0; }
   /// How many of the first `chunks` are there in front of the first that is missing.
@@ -31,9 +35,20 @@ class ChunkPool {
   std::int64_t capacity() const { return capacity_; }
   std::int64_t size() const { return size_; }
   std::int64_t evictions() const { return evictions_; }
+
+  /// It has no part that stays.
+  bool in_parts() const { return parts_.front().room == 0; }
+  /// Returns the number of a new part with so much room.
+  std::uint32_t add_part(std::int64_t chunks);
+  /// The part is gone. Its chunks are found until forget_part(), and cannot be read; whoever keeps
+  /// some gives them up before that.
+  void lose_part(std::uint32_t part);
+  void forget_part(std::uint32_t part);
+  /// How many of the first `chunks`, which are all there, can be read.
+  std::int64_t readable(std::span<const BlockKey> chunks) const;
   /// Engines that share it.
-  void add_user() { ++users_; }
-  std::int64_t users() const { return users_; }
+  void add_users(std::int64_t n) { users_ += n; }
+  std::int64_t users() const { return std::max<std::int64_t>(users_, 1); }
   /// Throws InternalError unless the order has each chunk once and none is over the capacity.
   void verify() const;
 
@@ -43,6 +58,12 @@ class ChunkPool {
     BlockKey key = 0;
     Index previous = 0, next = 0;
     std::int32_t keepers = 0;
+    std::uint32_t part = 0;
+  };
+  struct Part {  ///< Lost, and without room: its number is not in use.
+    std::int64_t room = 0, used = 0;
+    bool lost = false;
+    std::vector<Index> lost_chunks{};  ///< In the table, and no longer in the order.
   };
   struct Slot {
     BlockKey key = 0;
@@ -60,13 +81,15 @@ class ChunkPool {
   void unlink(Index i);
   void append(Index i);
   bool evict();
+  std::uint32_t part_for(BlockKey key) const;
   void forget(BlockKey key);
   void grow();
 
   std::int64_t capacity_;
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0;  ///< Chunks in the order.
   std::int64_t evictions_ = 0;
   std::int64_t users_ = 0;
+  std::vector<Part> parts_;
   std::vector<Chunk> chunks_;  ///< In a ring, those that go first in front.
   std::vector<Index> unused_;
   std::vector<Slot> table_;   ///< Open addressing, linear probing, at most half full.

@@ -36,4 +36,11 @@ void KvCopies::on_transferred(std::uint64_t id, SimTime now) {
   engines_.end_copy(endpoint, done.id, now);
 }
 
+void KvCopies::drop(std::uint32_t endpoint, SimTime now) {
+  for (const std::uint32_t direction : {0U, 1U}) {
+    queues_[endpoint][direction].copies.clear();
+    transfers_.cancel(Transfers::Kind::kTierCopy, endpoint * 2 + direction, now);
+  }
+}
+
 }  // namespace routesim::sim

@@ -25,6 +25,8 @@ class KvCopies final : public TransferOwner {
   /// Queues a copy that an engine wants.
   void start(std::uint32_t endpoint, const TierCopy& copy, SimTime now);
   void on_transferred(std::uint64_t id, SimTime now) override;
+  /// The engine is gone, with its copies.
+  void drop(std::uint32_t endpoint, SimTime now);
 
  private:
   struct Queue {

@@ -116,6 +116,30 @@ void KvDisks::on_transferred(std::uint64_t id, SimTime now) {
   start_waiting(endpoint, now);
 }
 
+void KvDisks::drop(std::uint32_t endpoint, SimTime now) {
+  Engine& engine = engines_[endpoint];
+  for (const auto& [id, job] : engine.running)
+    transfers_.cancel(Transfers::Kind::kDisk, static_cast<std::uint64_t>(endpoint) << 32 | id, now);
+  engine.running.clear();
+  engine.waiting = {};
+  engine.busy.assign(engine.busy.size(), false);
+}
+
+// Servers that stay on the host keep its files.
+void KvDisks::lose_machine(std::uint32_t endpoint, SimTime now) {
+  Engine& engine = engines_[endpoint];
+  if (engine.threads.empty() || loop_.rules(endpoint).disk.shared) return;
+  const std::size_t old = engine.system;
+  if (systems_[old].lost != now) {
+    systems_[old].heir = systems_.size();
+    systems_[old].lost = now;
+    FileSystem heir;
+    heir.links = systems_[old].links;
+    systems_.push_back(std::move(heir));
+  }
+  engine.system = systems_[old].heir;
+}
+
 void KvDisks::finish(std::uint32_t endpoint, Job& job, SimTime now) {
   if (job.direction == kRead) {
     reader_->on_read(job.pull, now);

@@ -28,7 +28,8 @@ class DiskReader {
 /// one host with the same root find each other's files; with a shared mount all engines do. What a
 /// request stores or reads in a step is one job of one thread, file after file. Threads for reading
 /// write when nothing is to be read, and the other way round. Files that are there are not written
-/// again, and none is ever removed.
+/// again, and none is ever removed. They outlive processes and pods, and end with their machine; a
+/// job ends with its engine.
 ///
 /// Sources: vLLM v0.27.1 v1/kv_offload/tiering/manager.py, tiering/fs/manager.py, io.py and
 /// thread_pool.py (v0.22 to v0.30 likewise).
@@ -52,11 +53,18 @@ class KvDisks final : public TransferOwner {
   /// Writes chunks; the engine hears when it need not keep them any more.
   void write(std::uint32_t endpoint, std::unique_ptr<KvPull> chunks, SimTime now);
   void on_transferred(std::uint64_t id, SimTime now) override;
+  /// The engine is gone, with its jobs.
+  void drop(std::uint32_t endpoint, SimTime now);
+  /// Its machine is gone, too, with the files there. Another one takes the place, the same for all
+  /// engines that lose theirs at once.
+  void lose_machine(std::uint32_t endpoint, SimTime now);
 
  private:
   struct FileSystem {
     ChunkPool files{ChunkPool::kNoLimit};
-    std::array<std::vector<LinkId>, 2> links;  ///< Its own, per direction.
+    std::array<std::vector<LinkId>, 2> links{};  ///< Its own, per direction.
+    std::size_t heir = 0;                        ///< Of engines whose machine was lost last,
+    SimTime lost = SimTime::max();               ///< which was then.
   };
   struct Job {
     std::uint32_t id = 0;

@@ -15,12 +15,15 @@ constexpr Duration kLongestAnswer = Duration::seconds(5);
 constexpr Duration kAskAgainAfter = Duration::milliseconds(5);
 /// The longest that a pull takes.
 constexpr Duration kLongestPull = Duration::seconds(30);
+/// ZeroMQ gives up a peer that does not answer for so long (_HEARTBEAT_TIMEOUT_MS).
+constexpr Duration kHeartbeat = Duration::seconds(10);
 
 }  // namespace
 
 void KvPulls::book(Running& r, PullNews news, bool to_asker, SimTime at) {
   r.next = news;
   r.to_asker = to_asker;
+  r.at = at;
   engines_.book_step(r.pull->id, false, at);
 }
 
@@ -39,6 +42,12 @@ void KvPulls::begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTim
   }
   r.has = r.pull->source;
   engines_.book_step(id, true, now + kLongestPull);
+  if (!engines_.is_up(r.has)) {
+    r.lost = r.to_asker = true;
+    r.next = PullNews::kFailed;
+    r.at = now + kLongestPull;
+    return;
+  }
   book(r, PullNews::kAsked, false, now + kMessage);
 }
 
@@ -47,7 +56,8 @@ void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime n
   if (message.kind == PullMessage::Kind::kWrite)
     return disks_.write(endpoint, std::move(message.made), now);
   Running& r = running_.at(message.pull->id);
-  if (r.over) return;
+  if (r.lost && r.to_asker && message.kind == PullMessage::Kind::kDrop) r.over = true;
+  if (r.over || r.lost) return;
   if (r.pull->disk) {
     if (message.kind == PullMessage::Kind::kFetch) return disks_.read(endpoint, *r.pull, now);
     r.over = true;  // There was no room.
@@ -104,20 +114,36 @@ void KvPulls::step(std::uint32_t id, bool deadline, SimTime now) {
   const auto it = running_.find(id);
   if (it == running_.end() || it->second.over) return;
   Running& r = it->second;
-  if (deadline) {
+  if (deadline && !r.lost) {
     r.over = true;
     transfers_.cancel(Transfers::Kind::kTierPull, id, now);
     engines_.tell(r.has, PullNews::kDropped, *r.pull, now);
     engines_.tell(r.asks, PullNews::kFailed, *r.pull, now);
     return;
   }
+  if (!deadline && now < r.at) return;  // Of a message to a side that is gone.
   const PullNews news = r.next;
-  if (news == PullNews::kArrived || news == PullNews::kDropped) r.over = true;
+  if (news == PullNews::kArrived || news == PullNews::kDropped || r.lost) r.over = true;
   if (news == PullNews::kAnswered && r.pull->found == 0) {
     r.over = true;
     r.pull->chunks = {};
   }
   engines_.tell(r.to_asker ? r.asks : r.has, news, *r.pull, now);
+}
+
+void KvPulls::drop(std::uint32_t endpoint, bool silent, SimTime now) {
+  for (auto& [id, r] : running_) {
+    const bool asks = r.asks == endpoint;
+    if (r.over || (!asks && (r.pull->disk || r.has != endpoint))) continue;
+    transfers_.cancel(Transfers::Kind::kTierPull, id, now);
+    // Nobody is left who waits for something: both sides are gone, or the asker has given up.
+    const bool given_up = !r.lost && r.next == PullNews::kDropped;
+    r.over = r.pull->disk || (r.lost && asks == r.to_asker) || (given_up && !asks);
+    if (r.over || r.lost || given_up) continue;
+    r.lost = true;
+    book(r, asks ? PullNews::kDropped : PullNews::kFailed, !asks,
+         now + (silent ? kHeartbeat : kMessage));
+  }
 }
 
 }  // namespace routesim::sim

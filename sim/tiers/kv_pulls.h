@@ -15,8 +15,10 @@ namespace routesim::sim {
 /// Carries the messages and the bytes of pulls: the engine that computes a prompt asks the one that
 /// the router named, which answers, and sends what it has and the other has room for. Each side
 /// acts when its running step ends. A pull that takes too long fails, and the prompt is computed
-/// (vLLM v0.27.1 v1/kv_offload/tiering/p2p/session/client.py). The engine never weighs a pull
-/// against computing: only the router's minCachedTokenDelta does.
+/// (vLLM v0.27.1 v1/kv_offload/tiering/p2p/session/client.py). The same happens when the other side
+/// is gone, which a side hears as soon as its connection ends, or from ZeroMQ's heartbeat
+/// (control/zmq.py, P2PSession.close()). The engine never weighs a pull against computing: only the
+/// router's minCachedTokenDelta does.
 class KvPulls final : public TransferOwner, public DiskReader {
  public:
   /// All arguments outlive this.
@@ -29,6 +31,8 @@ class KvPulls final : public TransferOwner, public DiskReader {
   void on_read(std::uint32_t pull, SimTime now) override;
   /// The next message of a pull arrives, or its time is over.
   void step(std::uint32_t id, bool deadline, SimTime now);
+  /// An engine is gone. `silent`: nobody closes its connections.
+  void drop(std::uint32_t endpoint, bool silent, SimTime now);
 
  private:
   struct Running {
@@ -36,7 +40,9 @@ class KvPulls final : public TransferOwner, public DiskReader {
     std::uint32_t asks = 0, has = 0;   ///< Endpoints.
     SimTime begin, sent;               ///< Of the pull, and of the bytes it moves.
     PullNews next = PullNews::kAsked;  ///< What arrives next,
+    SimTime at;                        ///< when,
     bool to_asker = false;             ///< and at which side.
+    bool lost = false;                 ///< The other side is gone.
     bool over = false;
   };
   void begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTime now);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -70,10 +71,13 @@ class KvTiers {
   /// Outside of passes: stores what is new of a sequence that runs no longer, answer included, and
   /// starts the copy.
   void store_answer(SequenceSlot s, Keys keys, std::int64_t blocks);
-  /// A copy has ended; then, the engine hears of it. Appends the sequences that wait for nothing
-  /// more: the one that loaded, those that are over and stored.
-  virtual void landed(std::uint32_t /*copy*/) {}
+  /// A copy has ended; returns the handle of the request whose load failed. Then the engine hears
+  /// of it. Appends the sequences that wait for nothing more: the one that loaded, those that are
+  /// over and stored.
+  virtual std::optional<std::uint32_t> landed(std::uint32_t /*copy*/) { return std::nullopt; }
   virtual void copy_done(std::uint32_t /*copy*/, std::vector<SequenceSlot>& /*ready*/) {}
+  /// What others kept is gone: loads of it fail.
+  virtual void lose_sources() {}
   /// Makes what the sequence has stored readable: its request is over, or preempted.
   virtual void settle(Sequence& /*q*/) {}
 

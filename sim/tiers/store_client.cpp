@@ -5,10 +5,9 @@
 
 namespace routesim::sim {
 
-StoreClient::StoreClient(const TierRules& rules, std::int64_t block_size, SequenceTable& sequences,
-                         ChunkPool& store)
-    : KvTiers(rules, block_size, sequences), store_(store) {
-  store_.add_user();
+StoreClient::~StoreClient() {
+  for (const Copy& c : copies_)
+    if (c.load) store_.release(c.chunks);
 }
 
 TierFound StoreClient::lookup(Sequence& q, Keys keys, std::int64_t hit) {
@@ -27,7 +26,7 @@ std::int64_t StoreClient::held_blocks(Keys keys, std::int64_t hit) const {
   return std::max(hit, store_.leading(chunk_keys(keys, scratch)) * rules_.chunk_blocks);
 }
 
-void StoreClient::start(Copy copy) {
+StoreClient::Copy& StoreClient::start(Copy copy) {
   std::uint32_t id = static_cast<std::uint32_t>(copies_.size());
   if (unused_.empty()) {
     copies_.emplace_back();
@@ -39,8 +38,33 @@ void StoreClient::start(Copy copy) {
       {.id = id,
        .direction = copy.load ? TierCopy::Direction::kToGpu : TierCopy::Direction::kToHost,
        .bytes = static_cast<double>(copy.chunks.size()) * chunk_bytes()});
-  copies_[id] = std::move(copy);
   ++open_;
+  return copies_[id] = std::move(copy);
+}
+
+// Chunks from the first lost one on never come.
+void StoreClient::cut(Copy& load) {
+  const std::int64_t n = store_.readable(load.chunks);
+  if (n == std::ssize(load.chunks)) return;
+  if (!load.landed) load.readable = load.end - std::ssize(load.chunks) + n;
+  store_.release(load.chunks);
+  load.chunks.clear();
+}
+
+void StoreClient::lose_sources() {
+  for (Copy& c : copies_)
+    if (c.load) cut(c);
+}
+
+// Only so many chunks of what a sequence has and loads are there (vLLM v0.27.1 v1/core/sched/
+// scheduler.py, _handle_invalid_blocks). Hits that were counted are none.
+void StoreClient::shorten(Sequence& q, std::int64_t chunks) {
+  q.tier.loading_tokens = std::max(chunks * chunk_tokens(), q.registered * block_size_);
+  const std::int64_t in_gpu = q.cached - q.tier.hit_tokens;
+  const std::int64_t lost = q.cached - std::max(in_gpu, std::min(q.cached, q.tier.loading_tokens));
+  q.cached -= lost;
+  q.tier.hit_tokens -= lost;
+  counters_.hit_tokens -= lost;
 }
 
 Duration StoreClient::load(SequenceSlot s, Keys keys, std::int64_t hit,
@@ -53,7 +77,12 @@ Duration StoreClient::load(SequenceSlot s, Keys keys, std::int64_t hit,
   store_.keep(loaded);
   ++counters_.loads;
   counters_.loaded_bytes += static_cast<double>(loaded.size()) * chunk_bytes();
-  start({.slot = s, .owner = q.tier.id, .chunks = {loaded.begin(), loaded.end()}, .load = true});
+  cut(start({.slot = s,
+             .owner = q.tier.id,
+             .chunks = {loaded.begin(), loaded.end()},
+             .load = true,
+             .end = q.tier.hit,
+             .readable = q.tier.hit}));
   return Duration::zero();
 }
 
@@ -104,10 +133,13 @@ void StoreClient::end_step(std::int64_t number) {
 }
 
 // Others find what was put from now on. What finds no room is lost.
-void StoreClient::landed(std::uint32_t id) {
+std::optional<std::uint32_t> StoreClient::landed(std::uint32_t id) {
   Copy& copy = copies_[id];
   copy.landed = true;
-  if (copy.load) return;
+  if (copy.load) {
+    if (copy.readable == copy.end || !there(copy)) return std::nullopt;
+    return sequences_[copy.slot].request.handle;
+  }
   const std::int64_t evictions = store_.evictions();
   const std::int64_t before = store_.size() + evictions;
   const auto lost = std::find_if_not(copy.chunks.begin(), copy.chunks.end(),
@@ -117,6 +149,7 @@ void StoreClient::landed(std::uint32_t id) {
   counters_.stored_chunks += store_.size() + store_.evictions() - before;
   counters_.evicted_chunks += store_.evictions() - evictions;
   copy.chunks.erase(lost, copy.chunks.end());
+  return std::nullopt;
 }
 
 void StoreClient::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) {
@@ -126,7 +159,9 @@ void StoreClient::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) 
   --open_;
   if (copy.load) {
     store_.release(copy.chunks);
-    if (there(copy)) ready.push_back(copy.slot);
+    if (!there(copy)) return;
+    if (copy.readable < copy.end) shorten(sequences_[copy.slot], copy.readable);
+    ready.push_back(copy.slot);
     return;
   }
   if (sink_ != nullptr && !copy.chunks.empty()) sink_->stored_in_tier(copy.chunks);

@@ -15,16 +15,21 @@ namespace routesim::sim {
 /// is there once. The GPU keeps them until they are out. Who looks a block up makes it young; the
 /// least recently used make room.
 ///
+/// A load whose source is lost fails when it has ended: what it has in front of the first lost
+/// chunk counts, or the request fails.
+///
 /// Sources: vLLM v0.27.1 kv_connector/v1/mooncake/store/scheduler.py (get_num_new_matched_tokens,
 /// build_connector_meta) and worker.py (KVCacheStoreSendingThread, KVCacheStoreRecvingThread),
 /// v0.33.0 likewise. Left out: the time of a lookup; the master's leases; a put takes its place
-/// when it is over, not when it begins; the servers whose memory holds the store need no bandwidth
-/// for it.
+/// when it is over, not when it begins, and never in a part that is lost; the servers whose memory
+/// holds the store need no bandwidth for it.
 class StoreClient final : public KvTiers {
  public:
   /// Everything outlives this.
   StoreClient(const TierRules& rules, std::int64_t block_size, SequenceTable& sequences,
-              ChunkPool& store);
+              ChunkPool& store)
+      : KvTiers(rules, block_size, sequences), store_(store) {}
+  ~StoreClient() override;
 
   TierFound lookup(Sequence& q, Keys keys, std::int64_t hit) override;
   std::int64_t held_blocks(Keys keys, std::int64_t hit) const override;
@@ -32,7 +37,8 @@ class StoreClient final : public KvTiers {
   bool store(SequenceSlot s, Keys keys, std::int64_t blocks) override;
   std::int64_t close_pass() override;
   void end_step(std::int64_t step) override;
-  void landed(std::uint32_t copy) override;
+  std::optional<std::uint32_t> landed(std::uint32_t copy) override;
+  void lose_sources() override;
   void copy_done(std::uint32_t copy, std::vector<SequenceSlot>& ready) override;
   bool idle() const override { return open_ == 0; }
   /// Its part of the store.
@@ -43,16 +49,20 @@ class StoreClient final : public KvTiers {
  private:
   struct Copy {
     SequenceSlot slot = 0;
-    std::uint64_t owner = 0;  ///< TierProgress::id; another one has the slot since.
-    std::vector<BlockKey> chunks;
+    std::uint64_t owner = 0;       ///< TierProgress::id; another one has the slot since.
+    std::vector<BlockKey> chunks;  ///< Of a load: that it keeps.
     bool load = false;
     bool landed = false;
+    std::int64_t end = 0;       ///< Of a load: in chunks from the sequence's start.
+    std::int64_t readable = 0;  ///< Likewise: where it ends because one is lost.
   };
   struct Step {
     std::vector<Copy> puts;
     bool open = false;
   };
-  void start(Copy copy);
+  Copy& start(Copy copy);
+  void cut(Copy& load);
+  void shorten(Sequence& q, std::int64_t chunks);
   bool there(const Copy& copy) const { return sequences_[copy.slot].tier.id == copy.owner; }
 
   ChunkPool& store_;

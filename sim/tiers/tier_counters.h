@@ -32,7 +32,7 @@ struct TierCounters {
   double loaded_bytes = 0, stored_bytes = 0, pulled_bytes = 0;
   std::int64_t pulls = 0;          ///< Asked for,
   std::int64_t pulls_arrived = 0;  ///< that brought chunks,
-  std::int64_t pulls_failed = 0;   ///< that took too long. The others found nothing, or no room.
+  std::int64_t pulls_failed = 0;   ///< that failed. The others found nothing, or no room.
   std::int64_t pulls_served = 0;   ///< Chunks sent to another engine.
   std::int64_t disk_lookups = 0;   ///< Requests whose chunks files may have,
   std::int64_t disk_reads = 0;     ///< and had.
@@ -42,23 +42,14 @@ struct TierCounters {
   Waits disk_waits;  ///< Of requests until the chunks are in host memory, or not.
   Waits pull_waits;  ///< From the pass that asks until there is nothing to wait for.
   void add(const TierCounters& o) {
-    query_tokens += o.query_tokens;
-    hit_tokens += o.hit_tokens;
-    loads += o.loads;
-    stored_chunks += o.stored_chunks;
-    evicted_chunks += o.evicted_chunks;
-    refused_stores += o.refused_stores;
-    loaded_bytes += o.loaded_bytes;
-    stored_bytes += o.stored_bytes;
-    pulled_bytes += o.pulled_bytes;
-    pulls += o.pulls;
-    pulls_arrived += o.pulls_arrived;
-    pulls_failed += o.pulls_failed;
-    pulls_served += o.pulls_served;
-    disk_lookups += o.disk_lookups;
-    disk_reads += o.disk_reads;
-    disk_writes += o.disk_writes;
-    disk_read_bytes += o.disk_read_bytes;
+    using T = TierCounters;
+    for (std::int64_t T::*n :
+         {&T::query_tokens, &T::hit_tokens, &T::loads, &T::stored_chunks, &T::evicted_chunks,
+          &T::refused_stores, &T::pulls, &T::pulls_arrived, &T::pulls_failed, &T::pulls_served,
+          &T::disk_lookups, &T::disk_reads, &T::disk_writes})
+      this->*n += o.*n;
+    for (double T::*n : {&T::loaded_bytes, &T::stored_bytes, &T::pulled_bytes, &T::disk_read_bytes})
+      this->*n += o.*n;
     disk_waits.add(o.disk_waits);
     load_waits.add(o.load_waits);
     pull_waits.add(o.pull_waits);

@@ -26,6 +26,8 @@ class TierEngines {
  public:
   virtual ~TierEngines() = default;
   virtual const TierRules& rules(std::uint32_t endpoint) const = 0;
+  /// The engine takes messages.
+  virtual bool is_up(std::uint32_t endpoint) const = 0;
   /// A copy that an engine wanted has ended.
   virtual void end_copy(std::uint32_t endpoint, std::uint32_t copy, SimTime now) = 0;
   /// A message about a pull reaches an engine.

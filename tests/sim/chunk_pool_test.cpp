@@ -76,5 +76,42 @@ TEST(ChunkPool, AgreesWithAListAndAMap) {
   }
 }
 
+// Two parts of three chunks: what lay in the lost one is found until it is forgotten, cannot be
+// read, takes no room and is not stored again.
+TEST(ChunkPool, APartMayBeLost) {
+  ChunkPool pool(0);
+  EXPECT_TRUE(pool.in_parts());
+  EXPECT_FALSE(pool.insert(1));
+  const std::uint32_t first = pool.add_part(3), second = pool.add_part(3);
+  const std::vector<BlockKey> keys = {1, 2, 3, 4, 5, 6};
+  for (const BlockKey key : keys) EXPECT_TRUE(pool.insert(key));
+  EXPECT_EQ(pool.readable(keys), 6);
+  pool.lose_part(first);
+  pool.verify();
+  EXPECT_EQ(pool.size(), 3);
+  EXPECT_EQ(pool.capacity(), 3);
+  EXPECT_EQ(pool.look_up(keys), 6);
+  for (const BlockKey key : keys) EXPECT_TRUE(pool.insert(key));
+  std::int64_t readable = 0;
+  for (const BlockKey key : keys) readable += pool.readable({&key, 1});
+  EXPECT_EQ(readable, 3);
+  EXPECT_EQ(pool.evictions(), 0);
+  // Others make room in what is left.
+  EXPECT_TRUE(pool.insert(7));
+  EXPECT_EQ(pool.evictions(), 1);
+  pool.forget_part(first);
+  pool.verify();
+  std::int64_t left = 0;
+  for (const BlockKey key : keys) left += pool.contains(key) ? 1 : 0;
+  EXPECT_EQ(left, 2);
+  EXPECT_EQ(pool.add_part(1), first) << "numbers are used again";
+  pool.verify();
+  EXPECT_TRUE(pool.insert(8));
+  EXPECT_EQ(pool.size(), 4);
+  pool.lose_part(second);
+  EXPECT_EQ(pool.size(), 1);
+  pool.verify();
+}
+
 }  // namespace
 }  // namespace routesim::sim

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "sim/fleet/fleet_config.h"
 #include "sim/outages.h"
@@ -315,10 +316,8 @@ void vary(Scenario& s, std::uint64_t seed) {
 }
 
 /// Scenario number `seed` of the swarm, with up to five events in its first 300 ms.
-std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
+RunPlan eventful_plan(std::uint64_t seed) {
   RunPlan plan = testing::swarm_plan(seed);
-  for (const ResolvedPool& pool : plan.pools)
-    if (pool.rules.tiers.in_use() || pool.config.engine.kv_tiers) return std::nullopt;
   RandomStream random(seed, Stream::kTest, 77);
   Scenario& s = plan.scenario;
   for (std::size_t i = 0; i < plan.pools.size(); ++i) {
@@ -358,7 +357,8 @@ std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
     ResolvedPool& pool = plan.pools[i];
     pool.extra_places = places_of(s, i) - pool.config.replicas;
     pool.start_up.load = ms(draw(random, 0, 80));
-    if (pool.config.data_parallel == 1 && !pool.rules.async_scheduling && random.below(4) == 0)
+    if (pool.config.data_parallel == 1 && !pool.rules.async_scheduling &&
+        !pool.rules.tiers.in_use() && random.below(4) == 0)
       pool.rules.pipeline_stages = 2;
     pool.config.termination.pre_stop = ms(draw(random, 0, 40));
     pool.config.termination.shutdown_timeout = ms(draw(random, 0, 1) * draw(random, 0, 300));
@@ -373,22 +373,36 @@ std::optional<RunPlan> eventful_plan(std::uint64_t seed) {
   return plan;
 }
 
+/// Which connector found something, and whether a pull or a load of its store failed.
+void count_tiers(const TierRules& tiers, const RunResult& r, std::array<std::int64_t, 5>& counts) {
+  if (!tiers.in_use() || !r.summary.tiers) return;
+  const TierCounters& did = r.summary.tiers->did;
+  const std::size_t kind = tiers.copies_in_steps ? 0 : tiers.shared_store ? 1 : 2;
+  counts[kind] += did.hit_tokens > 0 ? 1 : 0;
+  counts[3] += did.pulls_failed > 0 ? 1 : 0;
+  counts[4] += tiers.shared_store &&
+               std::any_of(r.requests.begin(), r.requests.end(), [](const RequestRecord& q) {
+                 return q.failure == std::string_view("500 Internal Server Error");
+               });
+}
+
 TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   const char* first = std::getenv("ROUTESIM_SWARM_FIRST");
   const char* count = std::getenv("ROUTESIM_SWARM_COUNT");
   const std::uint64_t begin = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
   const std::uint64_t scenarios = count != nullptr ? std::strtoull(count, nullptr, 10) : 2'000;
   std::int64_t lost = 0, again = 0, fell_back = 0, starts = 0;
+  std::array<std::int64_t, 5> of_tiers{};  ///< Runs with hits of each kind, failed pulls and loads.
   for (std::uint64_t seed = begin; seed < begin + scenarios; ++seed) {
-    const std::optional<RunPlan> plan = eventful_plan(seed);
-    if (!plan) continue;
-    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + testing::describe_plan(*plan));
+    const RunPlan plan = eventful_plan(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + testing::describe_plan(plan));
     try {
-      const RunResult r = run_by_hand(*plan, seed);
+      const RunResult r = run_by_hand(plan, seed);
       lost += r.fleet->lost;
       again += r.fleet->sent_again;
       fell_back += r.fleet->fell_back;
       for (const FleetPoolResult& p : r.fleet->pools) starts += p.starts;
+      if (r.fleet->lost > 0) count_tiers(plan.pools.front().rules.tiers, r, of_tiers);
     } catch (const NoServerError&) {
       // Flow control, and Ray Serve, wait for ever for a pool that stays empty.
     } catch (const std::exception& e) {
@@ -401,21 +415,21 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   EXPECT_GT(again, 200);
   EXPECT_GT(fell_back, 20);
   EXPECT_GT(starts, 1'000);
+  for (const std::int64_t n : of_tiers) EXPECT_GT(n, 5) << &n - of_tiers.data();
 }
 
 // Every request of a reported stage is once good, late or failed.
 TEST(FleetRun, TheTimelineHasEveryRequestOnce) {
   std::int64_t good = 0, late = 0, failed = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const std::optional<RunPlan> plan = eventful_plan(seed);
-    if (!plan) continue;
-    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + testing::describe_plan(*plan));
+    const RunPlan plan = eventful_plan(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + testing::describe_plan(plan));
     tools::ExperimentProgress progress;
     Diagnostics found;
     tools::Experiment experiment(1, progress, found);
     std::optional<RunResult> r;
     try {
-      r = experiment.run({.plan = *plan, .seed = seed, .goals = {.request_latency = 0.2}}, found);
+      r = experiment.run({.plan = plan, .seed = seed, .goals = {.request_latency = 0.2}}, found);
     } catch (const NoServerError&) {
       continue;
     }
@@ -439,7 +453,7 @@ TEST(FleetRun, TheTimelineHasEveryRequestOnce) {
 TEST(FleetRun, WhatOnceBroke) {
   // Two restarts of a router overlap: the end of the first must not start it twice, which forgot
   // the requests in its flow control.
-  EXPECT_GT(run_by_hand(eventful_plan(28581).value(), 28581).summary.successes, 0);
+  EXPECT_GT(run_by_hand(eventful_plan(28581), 28581).summary.successes, 0);
 }
 
 }  // namespace

@@ -87,8 +87,9 @@ class Scribe final : public FleetActions {
  public:
   void start(std::uint32_t s, SimTime now) override { say("start", s, now); }
   void stop(std::uint32_t s, ServerEnd how, SimTime now) override {
-    say(how == ServerEnd::kKilled ? "stop" : "vanish", s, now);
+    say(how == ServerEnd::kVanished ? "vanish" : "stop", s, now);
   }
+  void lose_machine(std::uint32_t, SimTime) override { ++machines_lost; }
   void join(std::uint32_t s, std::int64_t pod, SimTime now) override {
     say("join pod " + std::to_string(pod) + " at", s, now);
   }
@@ -112,7 +113,7 @@ class Scribe final : public FleetActions {
   const FleetMetrics& metrics(std::uint32_t, SimTime) override { throw InternalError("none"); }
 
   std::vector<std::string> said;
-  std::int64_t requests = 0;
+  std::int64_t requests = 0, machines_lost = 0;
   bool slow = false, deaf = false, cut = false;
 
  private:

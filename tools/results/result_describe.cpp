@@ -88,7 +88,7 @@ void describe(Describer& d, TierResult& t) {
         did.refused_stores);
   field(d, {"pulls", "Pulls from other servers asked for."}, did.pulls);
   field(d, {"pulls_arrived", "Pulls that brought chunks."}, did.pulls_arrived);
-  field(d, {"pulls_failed", "Pulls that took too long."}, did.pulls_failed);
+  field(d, {"pulls_failed", "Pulls that took too long, or whose source ended."}, did.pulls_failed);
   field(d, {"pulls_served", "Pulls of others that were sent."}, did.pulls_served);
   field(d, {"pulled_bytes", "Bytes that pulls brought."}, did.pulled_bytes);
   const bool files = did.disk_lookups + did.disk_writes > 0;

@@ -386,7 +386,7 @@ class TierReader {
   /// Loads fail where servers or stores are lost. Host memory of one's own is never lost.
   void say_policy() {
     const std::string text = policy_->text();
-    if (has_server_connector_)
+    if (has_server_connector_ || tier_name_ == "MooncakeStoreConnector")
       diagnostics_.warning(
           policy_->where(), key_path_,
           "kv_load_failure_policy belongs to the whole cluster here (got " + in_quotes(text) + ")",

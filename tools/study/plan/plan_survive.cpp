@@ -32,6 +32,7 @@ class DryFleet final : public sim::FleetActions {
   void start(std::uint32_t, SimTime now) override { back_ = now; }
   void stop(std::uint32_t, sim::ServerEnd, SimTime) override {}
   void join(std::uint32_t, std::int64_t, SimTime now) override { back_ = now; }
+  void lose_machine(std::uint32_t, SimTime) override {}
   void leave(std::uint32_t, SimTime) override {}
   void set_pace(std::uint32_t, double, SimTime now) override { back_ = now; }
   void set_events_lost(std::uint32_t, bool, SimTime now) override { back_ = now; }

@@ -356,7 +356,7 @@ class KvTiers(TypedDict):
     pulls: int
     #: Pulls that brought chunks.
     pulls_arrived: int
-    #: Pulls that took too long.
+    #: Pulls that took too long, or whose source ended.
     pulls_failed: int
     #: Pulls of others that were sent.
     pulls_served: int
