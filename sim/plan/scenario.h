@@ -61,7 +61,7 @@ struct PoolConfig {
 };
 void describe(Describer& d, PoolConfig& c);
 
-/// Reaction of a decode server when KV that it was to pull is gone: vLLM's kv_load_failure_policy.
+/// Reaction of a server when KV that it was to load is gone: vLLM's kv_load_failure_policy.
 enum class KvLoadFailure { kFail, kRecompute };
 
 /// KV transfer between prefill and decode servers.
