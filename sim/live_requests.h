@@ -33,6 +33,7 @@ struct Retries {
   std::int64_t made = 0;   ///< By the gateway.
   bool under_way = false;  ///< From the refusal to the way to a server.
   int by_router = 0;
+  bool kept = false;  ///< The choice of an endpoint picker for an earlier attempt holds.
 };
 
 struct LiveRequest {

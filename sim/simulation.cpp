@@ -317,8 +317,7 @@ void Simulation::dispatch(std::uint32_t handle, SimTime now) {
   for (Observer* o : observers_) o->on_routed(live.request, live.route, now);
   if (live.route.prefill) {
     // A decision that holds for several attempts counts once.
-    if (live.retries.made == 0 || !at_router_.gateway->keeps_choice())
-      ++recorder_->routing().disaggregated;
+    if (!live.retries.kept) ++recorder_->routing().disaggregated;
     live.leg = Leg::kToPrefill;
     enter_server(handle, *live.route.prefill, now);
   } else {
@@ -610,7 +609,8 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   router_->forget(old.instance, handle, now);
   if (at_router_.gateway) at_router_.gateway->leave(router_->row(old.endpoint), now);
   // A picker's choice holds for every attempt; other proxies choose again.
-  if (by_router || !at_router_.gateway->keeps_choice()) {
+  live_[next].retries.kept = !by_router && at_router_.gateway->keeps_choice();
+  if (!live_[next].retries.kept) {
     router_->on_completed(live_[handle].request, old, false, now);
     at_router_.by_balancer->changed(old.instance, now);
     live_[next].route = {};
