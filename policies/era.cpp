@@ -72,8 +72,11 @@ constexpr std::array<void (*)(EraTraits&), kEraCount> kChanges = {
       t.pull_source = PullSourceRule::kBand;
       t.bounds_waiting = true;  // Pull request 2123, 23 July.
     },
-    [](EraTraits& t) { t.pull_source = PullSourceRule::kCpuBand; },  // August 2026
-    [](EraTraits& t) {                                               // September 2026
+    [](EraTraits& t) {  // August 2026
+      t.pull_source = PullSourceRule::kCpuBand;
+      t.precise.asks_for_replays = true;
+    },
+    [](EraTraits& t) {  // September 2026
       t.pull_source = PullSourceRule::kConfirmed;
       t.precise.tier_weights = 4;
       t.precise.unlisted_tier_weight = 0.0;

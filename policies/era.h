@@ -101,6 +101,7 @@ struct PreciseTraits {
   bool speculative_indexing;    ///< The parameter exists.
   bool clears_on_all_blocks_cleared;
   bool forgets_removed;  ///< An endpoint's blocks go when it is not ready (pull request 1738).
+  bool asks_for_replays;  ///< Subscriptions read replaySocketPort (pull request 1887).
   bool counts_duplicate_stores;     ///< BlockRemoved is suppressed until the last copy is gone.
   bool token_processor_in_indexer;  ///< tokenProcessorConfig belongs inside indexerConfig.
   KvEventFeed kv_event_feed;

@@ -75,6 +75,7 @@ struct SignalNeeds {
   bool in_flight = false;      ///< on_routed / on_response_started / on_first_token / on_completed.
   bool block_keys = false;     ///< RequestView::block_keys.
   bool kv_events = false;      ///< KV events, for the precise index.
+  bool kv_replays = false;     ///< And those that were missed, from the engines' replay sockets.
   bool approx_hashes = false;  ///< RequestView::approx_hashes.
   bool prompt_tokens = false;
   bool prompt_bytes = false;

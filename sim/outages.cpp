@@ -87,7 +87,7 @@ void Outages::lose_machine(std::uint32_t server, SimTime now) {
 void Outages::join(std::uint32_t server, std::int64_t pod, SimTime now) {
   const Servers::Range range = servers_.endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e)
-    router_.join(router_.row(EndpointId(e)), pod);
+    router_.join(router_.row(EndpointId(e)), pod, now);
   router_.look_again();
   flow_.fleet_changed(now);
 }
@@ -144,7 +144,7 @@ std::optional<Duration> Outages::retry(LiveRequest& live, RetriedByRouter what) 
 }
 
 void Outages::start_router(std::uint32_t process, SimTime now) {
-  router_.start(process);
+  router_.start(process, now);
   flow_.fleet_changed(now);
 }
 

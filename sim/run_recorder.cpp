@@ -241,6 +241,15 @@ void RunRecorder::note_decision_queue(const DecisionQueue& queue) {
       ")");
 }
 
+void RunRecorder::note_replays(std::int64_t failed) {
+  if (failed == 0) return;
+  result_.notes.push_back(
+      std::to_string(failed) +
+      " replays of KV events brought less than the router asked for, so that it deleted what it "
+      "knew of the server and dropped later events (replaySocketPort; an engine keeps 10000 "
+      "batches)");
+}
+
 void RunRecorder::note_gateway(const Gateway& gateway) {
   result_.routing.gateway = gateway.result();
   for (std::string& note : gateway.notes(metrics_.stages()))

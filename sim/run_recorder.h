@@ -36,6 +36,8 @@ class RunRecorder {
   void close(const RequestRecord& record, StageId stage, SimTime now);
   /// Call these before take_result().
   void note_decision_queue(const DecisionQueue& queue);
+  /// Replays of KV events that failed.
+  void note_replays(std::int64_t failed);
   void note_gateway(const Gateway& gateway);
   void note_fleet(FleetResult fleet);
   /// `most_in_flight`: requests whose clients waited at once.

@@ -55,9 +55,9 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   live_keys_.emplace(live_, *prompt_keys_);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
   // Blocks of layers with a window, and of sequences that speculate or are in the batches of a
-  // pipeline, are visited one by one.
+  // pipeline, are visited one by one. A router that counts batches must see all of them.
   private_answers_ =
-      !options.reference &&
+      !options.reference && !asks_for_replays(plan) &&
       std::all_of(plan.pools.begin(), plan.pools.end(), [&](const ResolvedPool& pool) {
         return pool.rules.window_groups == 0 && !pool.rules.by_result() &&
                (!key_options.precise || prompt_keys_->one_key(pool.rules.block_size));
@@ -120,6 +120,7 @@ RunResult Simulation::run_to_end() {
   if (options_.check && !stopped_) verify();
   for (Observer* o : observers_) o->on_end(queue_.now());
   recorder_->note_decision_queue(router_->decision_queue());
+  recorder_->note_replays(router_->failed_replays());
   if (at_router_.gateway) recorder_->note_gateway(*at_router_.gateway);
   recorder_->note_streams(live_.most_outstanding());
   if (outages_) recorder_->note_fleet(outages_->fleet().take_result(queue_.now()));

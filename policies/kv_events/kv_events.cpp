@@ -353,16 +353,34 @@ std::array<std::uint8_t, 8> encode_kv_sequence(std::uint64_t sequence) {
   return frame;
 }
 
-SequenceVerdict SequenceTracker::observe(std::uint64_t sequence) {
-  const std::optional<std::uint64_t> last = last_;
+SequenceVerdict SequenceTracker::observe(std::uint64_t sequence, SimTime now, bool asked) {
+  constexpr SequenceVerdict kDropped{.action = SequenceAction::kDrop};
+  if (!asked && live_ && sequence < *live_) {
+    last_.reset();
+    live_.reset();
+    failed_.reset();
+    return {.action = SequenceAction::kClearAndReplay};
+  }
+  if (!asked && live_ == sequence) return kDropped;
+  live_ = sequence;
+  if (last_ ? sequence <= *last_ : asked && sequence > 0) return kDropped;
+  const std::uint64_t next = last_ ? *last_ + 1 : 0;
+  if (sequence > next) {
+    if (asked || cools_down(now)) return kDropped;
+    return {.action = SequenceAction::kReplay, .replay_from = next};
+  }
   last_ = sequence;
-  if (!last || sequence == *last + 1) return {};
-  // The same number again can only come from a publisher that restarted.
-  if (sequence <= *last)
-    return {.action = replay_ ? SequenceAction::kClearAndReplay : SequenceAction::kDeliver};
-  missed_ += sequence - *last - 1;
-  if (!replay_) return {};
-  return {.action = SequenceAction::kReplay, .replay_from = *last + 1};
+  return {};
+}
+
+void SequenceTracker::on_replayed(std::optional<std::uint64_t> last) {
+  if (last) last_ = last;
+  failed_.reset();
+}
+
+void SequenceTracker::on_replay_failed(SimTime now) {
+  last_.reset();
+  failed_ = now;
 }
 
 std::uint32_t kv_worker(std::string_view source, std::uint32_t concurrency) {

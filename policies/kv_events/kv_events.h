@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/units.h"
 #include "policies/index/block_keys.h"
 
 namespace routesim::policies {
@@ -90,8 +91,9 @@ std::array<std::uint8_t, 8> encode_kv_sequence(std::uint64_t sequence);
 
 /// The action for a message, given its sequence number.
 enum class SequenceAction : std::uint8_t {
-  kDeliver,         ///< In order, or gaps do not matter.
-  kReplay,          ///< Messages are missing: ask for a replay from `replay_from`, then deliver.
+  kDeliver,
+  kDrop,            ///< A replay has brought it, or cannot bring what came before it.
+  kReplay,          ///< Ask for a replay from `replay_from`, then observe the message again.
   kClearAndReplay,  ///< The number went back (restart): clear the endpoint, replay everything.
 };
 struct SequenceVerdict {
@@ -99,17 +101,25 @@ struct SequenceVerdict {
   std::uint64_t replay_from = 0;
 };
 
-/// Follows one publisher's sequence numbers. Without a replay socket gaps are ignored.
+/// Follows the sequence numbers of one publisher that has a replay socket, as llm-d-router 0.10.0
+/// does (pkg/kvevents/zmq_subscriber.go). Without that socket every message is delivered. A new
+/// subscription asks for everything first.
 class SequenceTracker {
  public:
-  explicit SequenceTracker(bool has_replay_socket) : replay_(has_replay_socket) {}
-  SequenceVerdict observe(std::uint64_t sequence);
-  std::uint64_t missed() const { return missed_; }  ///< Messages skipped over so far.
+  /// No replay is asked for so soon after one that failed.
+  static constexpr Duration kCooldown = Duration::seconds(30);
+  /// `asked`: a replay has just been tried for this message.
+  SequenceVerdict observe(std::uint64_t sequence, SimTime now, bool asked = false);
+  /// A replay brought everything up to `last`; nothing where nothing was published.
+  void on_replayed(std::optional<std::uint64_t> last);
+  /// It did not bring all that it was asked for. The caller clears the endpoint.
+  void on_replay_failed(SimTime now);
 
  private:
-  bool replay_;
-  std::optional<std::uint64_t> last_;
-  std::uint64_t missed_ = 0;
+  bool cools_down(SimTime now) const { return failed_ && now - *failed_ < kCooldown; }
+  std::optional<std::uint64_t> last_;  ///< The newest in the index.
+  std::optional<std::uint64_t> live_;  ///< The newest that came by itself.
+  std::optional<SimTime> failed_;
 };
 
 /// The worker (0..concurrency-1) that handles a publisher: one publisher's events stay ordered.

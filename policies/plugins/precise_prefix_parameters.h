@@ -169,7 +169,9 @@ inline void describe(Describer& d, PodDiscoveryParameters& p) {
   field(d,
         no_effect("socketPort", "Event port of rank 0; rank i uses socketPort + i.", kEventsArrive),
         p.socket_port, IntRange{1, 65535});
-  field(d, no_effect("replaySocketPort", "Replay port; 0 = off.", kEventsArrive),
+  field(d,
+        {"replaySocketPort",
+         "Port on which engines send again what was missed; 0 = off. From v0.10.0 on."},
         p.replay_socket_port, IntRange{0, 65535});
 }
 
@@ -257,6 +259,16 @@ inline bool receives_kv_events(const EndpointPickerConfig& config, const PluginS
   }
   if (feed == KvEventFeed::kSocket || !events.discover_pods.value_or(true)) return false;
   return feed == KvEventFeed::kDialsScored || hears_of_endpoints(config, spec);
+}
+
+/// Whether a subscription of `spec` asks an engine for the events that it missed (llm-d-router pull
+/// request 1887). A socket that the router binds does not.
+inline bool asks_for_replays(const EndpointPickerConfig& config, const PluginSpec& spec,
+                             const KvEventsParameters& events) {
+  return traits(config.era).precise.asks_for_replays &&
+         events.pod_discovery.replay_socket_port > 0 &&
+         (!events.zmq_endpoint || events.zmq_endpoint->empty()) &&
+         receives_kv_events(config, spec, events);
 }
 
 }  // namespace routesim::policies

@@ -122,6 +122,7 @@ PrecisePrefixProducer::PrecisePrefixProducer(const PrecisePrefixParameters& p,
       by_address_(indexes_by_address(context.era(), context.distribution())) {
   context.needs().block_keys = true;
   if (receives_kv_events(context.config(), spec, p.kv_events)) context.needs().kv_events = true;
+  if (asks_for_replays(context.config(), spec, p.kv_events)) context.needs().kv_replays = true;
   check_backend(p, spec, context);
   if (!is_wrapper && p.indexer.tokenizers_pool)
     context.error(spec, "indexerConfig.tokenizersPoolConfig",

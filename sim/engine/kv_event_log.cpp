@@ -53,47 +53,47 @@ void KvEventLog::removed_from_tier(std::span<const BlockKey> keys) {
 void KvEventLog::flush(SimTime visible, bool lost) {
   last_removed_ = 0;
   if (!pending()) return;
-  if (lost) {
+  if (lost && !keeps_lost_) {
     words_.resize(open_begin_);
     return;
   }
   open_begin_ = words_.size();
-  batches_.push_back({.visible = visible, .end = words_.size()});
+  batches_.push_back(
+      {.visible = visible, .end = words_.size(), .number = next_number_++, .lost = lost});
   if (mirror_ != nullptr) mirror_->set(number_, next_visible());
 }
 
-void KvEventLog::drop_open() { flush(SimTime::max(), true); }
+void KvEventLog::restart() {
+  last_removed_ = 0;
+  words_.resize(open_begin_);
+  next_number_ = 0;
+}
 
-void KvEventLog::read_until(SimTime now, Reader& reader) {
-  while (!batches_.empty() && batches_.front().visible <= now) {
-    while (read_ < batches_.front().end) {
-      const std::uint64_t header = words_[read_++];
-      const auto count = static_cast<std::size_t>(header & kCountMask);
-      const std::span<const std::uint64_t> engine(words_.data() + read_, count);
-      read_ += count;
-      if ((header & kTierBit) != 0) {
-        if ((header & kStoredBit) != 0)
-          reader.on_stored_in_tier(engine);
-        else
-          reader.on_removed_from_tier(engine);
-        continue;
-      }
-      if ((header & kStoredBit) == 0) {
-        reader.on_removed(engine);
-        continue;
-      }
-      if ((header & kOneKeyBit) != 0) {
-        reader.on_stored(engine, engine);
-        continue;
-      }
+void KvEventLog::read(std::span<const std::uint64_t> words, Reader& reader) {
+  for (std::size_t at = 0; at < words.size();) {
+    const std::uint64_t header = words[at++];
+    const std::span<const std::uint64_t> engine = words.subspan(at, header & kCountMask);
+    at += engine.size();
+    if ((header & kTierBit) != 0) {
+      if ((header & kStoredBit) != 0)
+        reader.on_stored_in_tier(engine);
+      else
+        reader.on_removed_from_tier(engine);
+    } else if ((header & kStoredBit) == 0) {
+      reader.on_removed(engine);
+    } else if ((header & kOneKeyBit) != 0) {
+      reader.on_stored(engine, engine);
+    } else {
       const auto requests = static_cast<std::size_t>((header & ~kStoredBit) >> 31);
-      reader.on_stored(engine, std::span(words_.data() + read_, requests));
-      read_ += requests;
+      reader.on_stored(engine, words.subspan(at, requests));
+      at += requests;
     }
-    batches_.pop_front();
   }
+}
+
+// Frees the read part once it dominates; batches are short, so this moves little.
+void KvEventLog::reclaim() {
   if (mirror_ != nullptr) mirror_->set(number_, next_visible());
-  // Reclaim the read part once it dominates; batches are short, so this moves little.
   if (batches_.empty() && read_ == open_begin_ && read_ > 0) {
     words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(read_));
     if (last_removed_ > 0) last_removed_ -= read_;

@@ -18,6 +18,12 @@ namespace routesim::sim {
 /// may be gone when it is read.
 class KvEventLog final : public BlockEventSink, public TierEventSink {
  public:
+  struct Batch {
+    SimTime visible;
+    std::size_t end = 0;       ///< One past its last word.
+    std::uint64_t number = 0;  ///< Of its engine's batches, from 0.
+    bool lost = false;
+  };
   /// Receives events in order.
   class Reader {
    public:
@@ -41,11 +47,14 @@ class KvEventLog final : public BlockEventSink, public TierEventSink {
   void stored_in_tier(std::span<const BlockKey> keys) override;
   void removed_from_tier(std::span<const BlockKey> keys) override;
 
+  /// Somebody asks for what was lost.
+  void keep_lost() { keeps_lost_ = true; }
   /// Publishes what was collected since the last flush as one batch, visible at `visible`; dropped
   /// instead when `lost`.
   void flush(SimTime visible, bool lost);
-  /// The engine is gone: what it has collected since the last flush is never published.
-  void drop_open();
+  /// The engine is gone: what it has collected since the last flush is never published. The next
+  /// one counts its batches from 0.
+  void restart();
   /// When the oldest unread batch becomes visible; SimTime::max() if there is none.
   SimTime next_visible() const {
     return batches_.empty() ? SimTime::max() : batches_.front().visible;
@@ -57,14 +66,27 @@ class KvEventLog final : public BlockEventSink, public TierEventSink {
   }
   /// True when something was collected and not yet flushed.
   bool pending() const { return open_begin_ != words_.size(); }
-  /// Hands every batch visible at `now` to `reader`.
-  void read_until(SimTime now, Reader& reader);
+  /// Hands every batch visible at `now` to `f`, with its words. Lost ones come only from a log that
+  /// keeps them.
+  template <class F>
+  void read_batches(SimTime now, F f) {
+    for (; !batches_.empty() && batches_.front().visible <= now; batches_.pop_front()) {
+      const Batch& batch = batches_.front();
+      f(batch, std::span<const std::uint64_t>(words_).subspan(read_, batch.end - read_));
+      read_ = batch.end;
+    }
+    reclaim();
+  }
+  /// Hands their events to `reader`.
+  void read_until(SimTime now, Reader& reader) {
+    read_batches(now, [&reader](const Batch&, auto words) { read(words, reader); });
+  }
+  /// Hands the events in the words of a batch to `reader`.
+  static void read(std::span<const std::uint64_t> words, Reader& reader);
 
  private:
-  struct Batch {
-    SimTime visible;
-    std::size_t end = 0;  ///< One past its last word.
-  };
+  void reclaim();
+
   SequenceKeySource* keys_;
   std::int64_t block_size_;
   Earliest* mirror_ = nullptr;
@@ -75,6 +97,8 @@ class KvEventLog final : public BlockEventSink, public TierEventSink {
   std::size_t open_begin_ = 0;    ///< First word not yet flushed.
   std::size_t last_removed_ = 0;  ///< Header of an open removal that can still grow, + 1.
   std::deque<Batch> batches_;
+  std::uint64_t next_number_ = 0;
+  bool keeps_lost_ = false;
   std::vector<std::uint64_t> request_keys_;
 };
 

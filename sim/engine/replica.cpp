@@ -83,7 +83,7 @@ void Replica::restart(SimTime now) {
     r.used_integral = ranks_[i].used_integral;
     r.peak_used = ranks_[i].peak_used;
     r.log = std::move(ranks_[i].log);
-    if (r.log != nullptr) r.log->drop_open();
+    if (r.log != nullptr) r.log->restart();
     if (r.scheduler.has_tiers())
       r.scheduler.tiers().counters() = ranks_[i].scheduler.tiers().counters();
     connect(r);

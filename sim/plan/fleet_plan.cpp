@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "policies/config/make_scheduler.h"
 #include "sim/fleet/fleet.h"
 #include "sim/plan/discovery.h"
 #include "sim/plan/resolve.h"
@@ -339,6 +340,14 @@ std::vector<FleetPool> fleet_pools(const RunPlan& plan) {
                      .autoscaler = pool.config.autoscaler,
                      .most_evicted = pool.config.most_evicted});
   return pools;
+}
+
+bool asks_for_replays(const RunPlan& plan) {
+  const Scenario& s = plan.scenario;
+  if (!plan.endpoint_picker || (!fleet_changes(s) && s.routing.kv_event_loss == 0)) return false;
+  const std::optional<policies::Requirements> needed =
+      policies::requirements(*plan.endpoint_picker);
+  return needed && needed->signals.kv_replays;
 }
 
 std::vector<FleetEventConfig> fleet_events(const Scenario& s) {

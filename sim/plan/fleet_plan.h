@@ -42,6 +42,15 @@ Discovery discovery_of(const RoutingConfig& routing);
 /// picker and AIBrix's plugin only name servers to Envoy, and a Kubernetes Service has no process.
 bool carries_requests(const RoutingConfig& routing);
 
+/// The router asks for KV events that it missed, and may miss some. Builds its plugins.
+bool asks_for_replays(const RunPlan& plan);
+
+/// The replay socket of the engine sends frames that llm-d's router reads: vLLM's do from v0.26.0
+/// on (vllm-project/vllm#45177), SGLang's do not.
+inline bool answers_replays(const EngineConfig& engine) {
+  return engine.kind == EngineKind::kVllm && engine.preset == EnginePreset::k2026H2;
+}
+
 /// The pools as a Fleet wants them.
 std::vector<FleetPool> fleet_pools(const RunPlan& plan);
 

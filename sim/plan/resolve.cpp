@@ -931,6 +931,18 @@ void warn_of_predictor(const RunPlan& plan, const SourceLocation& where, Diagnos
                                            : "has no effect: only endpoint pickers ask for it");
 }
 
+/// A router that asks for replays in vain deletes what it knows, and hears nothing more.
+void warn_of_replays(const RunPlan& plan, const SourceLocation& where, Diagnostics& diagnostics) {
+  if (!asks_for_replays(plan)) return;
+  for (std::size_t i = 0; i < plan.pools.size(); ++i)
+    if (!answers_replays(plan.pools[i].config.engine))
+      diagnostics.warning(where, "cluster.pools[" + std::to_string(i) + "].engine",
+                          "sends replays that the router cannot read: once it has missed events of "
+                          "such a server, its index has nothing of it until the server restarts",
+                          "vLLM does from v0.26.0 on (preset: 2026-H2); or take replaySocketPort "
+                          "out of the router's configuration");
+}
+
 }  // namespace
 
 std::optional<PredictorSettings> deciding_predictor(const RoutingConfig& routing,
@@ -989,6 +1001,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   if (plan.endpoint_picker)
     plan.latency_predictor = deciding_predictor(scenario.routing, *plan.endpoint_picker);
   warn_of_predictor(plan, inputs.where, diagnostics);
+  warn_of_replays(plan, inputs.where, diagnostics);
   set_load_maker(plan, scenario, inputs, adapters);
   if (!try_loads(scenario, inputs, diagnostics)) return std::nullopt;
   return plan;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "policies/config/make_scheduler.h"
+#include "sim/plan/fleet_plan.h"
 #include "sim/prediction/online_predictor.h"
 
 namespace routesim::sim {
@@ -177,7 +178,17 @@ void Router::read_telemetry() {
                      Scraper::Also{.adapters = adapters, .pools = needs.pool_metrics});
   counts_first_tokens_ = needs.in_flight;
   if (!needs.kv_events) return;
-  events_.emplace(endpoints_, replicas_, listeners());
+  events_.emplace(endpoints_, replicas_, listeners(), replays());
+}
+
+// A request and its answer travel as events do.
+std::optional<KvReplays> Router::replays() const {
+  if (!asks_for_replays(plan_)) return std::nullopt;
+  std::vector<bool> answers;
+  for (const EndpointHome& home : endpoints_.homes())
+    answers.push_back(answers_replays(plan_.pools[home.pool].config.engine));
+  return KvReplays(plan_.scenario.routing.kv_event_delay * 2, std::move(answers),
+                   instances_.size());
 }
 
 // The same for balancers. Ids in their indexes are rows.
@@ -235,10 +246,10 @@ void Router::leave(std::uint32_t row, SimTime now) {
   for (Instance& in : instances_)
     if (in.scheduler != nullptr && in.runs) in.scheduler->on_endpoint_unready(row, table_, now);
   table_.remove(EndpointId(row));
-  if (events_) events_->set_deaf(row, true);
+  if (events_) events_->set_deaf(row, true, now);
 }
 
-void Router::join(std::uint32_t row, std::int64_t pod) {
+void Router::join(std::uint32_t row, std::int64_t pod, SimTime now) {
   if (table_.live(row)) return;
   const EndpointHome& home = endpoints_[endpoints_.first(row)];
   table_.add_at(row, endpoint_info(home, plan_.pools[home.pool], pod));
@@ -248,7 +259,7 @@ void Router::join(std::uint32_t row, std::int64_t pod) {
     if (in.scheduler != nullptr && name != known_.names[row])
       in.scheduler->forget_blocks(row, table_);
   known_.names[row] = name;
-  if (events_) events_->set_deaf(row, false);
+  if (events_) events_->set_deaf(row, false, now);
 }
 
 // The indexes that KV events feed, and under which ids they know the servers.
@@ -285,7 +296,7 @@ bool Router::runs() const {
                                            [](const Instance& in) { return in.runs; });
 }
 
-void Router::start(std::uint32_t process) {
+void Router::start(std::uint32_t process, SimTime now) {
   const std::uint32_t life = instances_[process].life + 1;
   instances_[process] = Instance{};
   Instance& in = instances_[process];
@@ -293,6 +304,7 @@ void Router::start(std::uint32_t process) {
   Diagnostics none;  // The same configuration was accepted when the run began.
   fill(process, none);
   tell(process);
+  if (events_) events_->connect(process, now);
 }
 
 void Router::set_probe(DecisionProbe& probe, const RouterKeyOptions& key_options) {

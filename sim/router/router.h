@@ -86,7 +86,7 @@ class Router {
   void leave(std::uint32_t row, SimTime now);
   /// They learn of servers in a row. `pod` > 0: others than those that were there at first, with
   /// names and addresses of their own.
-  void join(std::uint32_t row, std::int64_t pod);
+  void join(std::uint32_t row, std::int64_t pod, SimTime now);
   /// Tells every process, after one or more of these calls. O(rows) for each process.
   void look_again();
   /// The servers of a row answer scrapes, or no longer.
@@ -97,7 +97,7 @@ class Router {
   }
   /// A router process ends; another one takes its place, which knows nothing but the servers.
   void stop(std::uint32_t process);
-  void start(std::uint32_t process);
+  void start(std::uint32_t process, SimTime now);
   /// Some process runs.
   bool runs() const;
 
@@ -115,6 +115,7 @@ class Router {
   static RouterKeyOptions key_options(const RunPlan& plan, Diagnostics& diagnostics);
   /// The router's knowledge of the endpoints, as of its last decision.
   const policies::EndpointTable& table() const { return table_; }
+  std::int64_t failed_replays() const { return events_ ? events_->failed_replays() : 0; }
   bool reads_metrics() const { return scraper_.has_value(); }
   bool counts_first_tokens() const { return counts_first_tokens_; }
   const std::vector<EndpointHome>& endpoints() const { return endpoints_.homes(); }
@@ -147,6 +148,7 @@ class Router {
   void tell(std::size_t process);
   KvEventFeed::Listener listener(const Instance& in) const;
   std::vector<KvEventFeed::Listener> listeners() const;
+  std::optional<KvReplays> replays() const;
   const policies::EndpointTable& known_metrics();
   void read_telemetry();
   void feed_balancers();

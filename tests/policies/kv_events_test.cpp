@@ -357,21 +357,51 @@ TEST(KvEvents, SequenceFrames) {
   EXPECT_FALSE(parse_kv_sequence(std::span(frame).first(7)));
 }
 
-TEST(KvEvents, SequenceGaps) {
-  SequenceTracker with(true);
-  EXPECT_EQ(with.observe(5).action, SequenceAction::kDeliver);
-  EXPECT_EQ(with.observe(6).action, SequenceAction::kDeliver);
-  const auto gap = with.observe(9);
+constexpr auto kDeliver = SequenceAction::kDeliver;
+constexpr auto kDrop = SequenceAction::kDrop;
+
+SimTime second(std::int64_t n) { return SimTime::zero() + Duration::seconds(n); }
+
+// llm-d-router v0.10.0 pkg/kvevents/zmq_subscriber.go, line by line.
+TEST(KvEvents, SequenceGapsAreReplayed) {
+  SequenceTracker t;
+  t.on_replayed({});  // a new subscription asks, and nothing was published
+  EXPECT_EQ(t.observe(0, second(0)).action, kDeliver);
+  EXPECT_EQ(t.observe(1, second(0)).action, kDeliver);
+  EXPECT_EQ(t.observe(1, second(0)).action, kDrop) << "the same again";
+  const SequenceVerdict gap = t.observe(5, second(1));
   EXPECT_EQ(gap.action, SequenceAction::kReplay);
-  EXPECT_EQ(gap.replay_from, 7u);
-  EXPECT_EQ(with.missed(), 2u);
-  EXPECT_EQ(with.observe(0).action, SequenceAction::kClearAndReplay) << "the engine restarted";
-  EXPECT_EQ(with.observe(1).action, SequenceAction::kDeliver);
-  SequenceTracker without(false);
-  without.observe(5);
-  EXPECT_EQ(without.observe(9).action, SequenceAction::kDeliver);
-  EXPECT_EQ(without.observe(2).action, SequenceAction::kDeliver);
-  EXPECT_EQ(without.missed(), 3u);
+  EXPECT_EQ(gap.replay_from, 2u);
+  t.on_replayed(6);
+  EXPECT_EQ(t.observe(5, second(1), true).action, kDrop) << "the replay brought it";
+  EXPECT_EQ(t.observe(6, second(1)).action, kDrop);
+  EXPECT_EQ(t.observe(7, second(1)).action, kDeliver);
+  EXPECT_EQ(t.observe(0, second(2)).action, SequenceAction::kClearAndReplay) << "a restart";
+  t.on_replayed(0);
+  EXPECT_EQ(t.observe(0, second(2), true).action, kDrop);
+  EXPECT_EQ(t.observe(1, second(2)).action, kDeliver);
+}
+
+// A replay that fails is tried again after 30 s, and until then nothing is delivered: a full replay
+// fails for good once the engine has forgotten its first batch.
+TEST(KvEvents, WithoutAReplayNothingIsDelivered) {
+  SequenceTracker t;
+  t.on_replay_failed(second(0));
+  EXPECT_EQ(t.observe(7, second(1)).action, kDrop);
+  EXPECT_EQ(t.observe(8, second(29)).action, kDrop);
+  const SequenceVerdict again = t.observe(9, second(30));
+  EXPECT_EQ(again.action, SequenceAction::kReplay);
+  EXPECT_EQ(again.replay_from, 0u);
+  t.on_replay_failed(second(30));
+  EXPECT_EQ(t.observe(9, second(30), true).action, kDrop);
+  EXPECT_EQ(t.observe(10, second(31)).action, kDrop);
+  // The engine starts again.
+  EXPECT_EQ(t.observe(0, second(32)).action, SequenceAction::kClearAndReplay);
+  t.on_replay_failed(second(32));
+  EXPECT_EQ(t.observe(0, second(32), true).action, kDeliver) << "what comes first needs no replay";
+  EXPECT_EQ(t.observe(1, second(32)).action, kDeliver);
+  EXPECT_EQ(t.observe(3, second(33)).action, kDrop) << "too soon";
+  EXPECT_EQ(t.observe(4, second(63)).replay_from, 2u);
 }
 
 TEST(KvEvents, TiersAreLowerCaseAndBounded) {

@@ -93,6 +93,31 @@ inline policies::EndpointPickerConfig precise_config(std::int64_t block_size,
       .build();
 }
 
+/// The same, of llm-d-router v0.10.0, which subscribes to endpoints; `port` asks for replays.
+inline policies::EndpointPickerConfig replaying_config(std::int64_t block_size, bool port) {
+  policies::LoadOptions options;
+  options.era = policies::Era::kAug2026;
+  tree::Map discovery;
+  if (port) discovery.emplace_back("replaySocketPort", number(5558));
+  return DocumentBuilder()
+      .plugin("single-profile-handler")
+      .plugin("endpoint-notification-source")
+      .plugin("precise-prefix-cache-scorer",
+              map({{"tokenProcessorConfig", map({{"blockSize", number(block_size)}})},
+                   {"kvEventsConfig", map({{"podDiscoveryConfig", map(std::move(discovery))}})}}))
+      .plugin("queue-scorer")
+      .plugin("max-score-picker")
+      .profile("default",
+               {{"precise-prefix-cache-scorer", 3}, {"queue-scorer", 1}, {"max-score-picker"}})
+      .set("dataLayer",
+           map({{"sources",
+                 list({map(
+                     {{"pluginRef", text("endpoint-notification-source")},
+                      {"extractors",
+                       list({map({{"pluginRef", text("precise-prefix-cache-scorer")}})})}})})}}))
+      .build(options);
+}
+
 /// Requests go anywhere; the router names the server with most of the prompt in host memory.
 inline policies::EndpointPickerConfig pulling_config(std::int64_t block_size, std::int64_t delta,
                                                      bool speculative = false) {
