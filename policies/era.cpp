@@ -66,8 +66,10 @@ constexpr std::array<void (*)(EraTraits&), kEraCount> kChanges = {
       t.token_load_needs_producer = true;
       t.filtered_out_is_429 = true;
     },
-    // July 2026; from here on tiers and pulls change.
-    [](EraTraits& t) { t.precise.forgets_removed = true; },
+    [](EraTraits& t) {  // July 2026; from here on tiers and pulls change.
+      t.precise.forgets_removed = true;
+      t.ha_standby = true;
+    },
     [](EraTraits& t) {
       t.pull_source = PullSourceRule::kBand;
       t.bounds_waiting = true;  // Pull request 2123, 23 July.

@@ -100,7 +100,7 @@ struct PreciseTraits {
   bool lookup_candidates_only;  ///< Min-max sees only candidates, not every indexed pod.
   bool speculative_indexing;    ///< The parameter exists.
   bool clears_on_all_blocks_cleared;
-  bool forgets_removed;  ///< An endpoint's blocks go when it is not ready (pull request 1738).
+  bool forgets_removed;   ///< An endpoint's blocks go when it is not ready (pull request 1738).
   bool asks_for_replays;  ///< Subscriptions read replaySocketPort (pull request 1887).
   bool counts_duplicate_stores;     ///< BlockRemoved is suppressed until the last copy is gone.
   bool token_processor_in_indexer;  ///< tokenProcessorConfig belongs inside indexerConfig.
@@ -125,6 +125,9 @@ struct EraTraits {
   bool match_info_producers;       ///< Prefix state comes from named producers (2026-05 on).
   bool token_load_needs_producer;  ///< token-load-scorer needs a declared inflight-load-producer.
   bool default_document;           ///< An empty document stands for the loader's own.
+  /// A picker that is not the leader knows the servers, their metrics and KV events, and one that
+  /// is asked to end drains (pull requests 1884 and 1885).
+  bool ha_standby;
   PullSourceRule pull_source;
   bool bounds_waiting;  ///< A band takes 5,000 requests and they wait 60 s, unless told otherwise.
 };

@@ -78,6 +78,7 @@ class EndpointTable {
     updated_[r] = at;
     has_metrics_[r] = 1;
   }
+  void forget_metrics(EndpointId id) { has_metrics_[id.value()] = 0; }
   void set_lora(EndpointId id, LoraState state) { lora_[id.value()] = std::move(state); }
   /// A numeric attribute such as one scraped by an extra extractor, under "producer/attribute".
   void set_attribute(const std::string& key, EndpointId id, double value);

@@ -20,6 +20,7 @@ Outages::Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Rout
       vanished_(servers.server_of(EndpointId(servers.endpoints().size() - 1)) + 1),
       fleet_(fleet_pools(plan), fleet_events(plan.scenario), discovery_of(plan.scenario.routing),
              seed, *this, [&queue](SimTime at) { queue.push(at, EventKind::kFleet); }) {
+  elect_leader(fleet_, plan);
   if (std::any_of(plan.pools.begin(), plan.pools.end(),
                   [](const ResolvedPool& pool) { return pool.config.autoscaler.has_value(); }))
     meters_.emplace(plan, fleet_, servers, router);
@@ -115,6 +116,12 @@ void Outages::set_events_lost(std::uint32_t server, bool lost, SimTime now) {
   });
 }
 
+void Outages::set_scrapes_lost(std::uint32_t server, bool lost, SimTime now) {
+  const Servers::Range range = servers_.endpoints_of(server);
+  for (std::uint32_t e = range.first; e < range.end; ++e)
+    router_.set_scraped(router_.row(EndpointId(e)), !lost, now);
+}
+
 void Outages::set_link(std::uint32_t server, bool works, SimTime now) {
   const Servers::Range range = servers_.endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e)
@@ -145,6 +152,11 @@ std::optional<Duration> Outages::retry(LiveRequest& live, RetriedByRouter what) 
 
 void Outages::start_router(std::uint32_t process, SimTime now) {
   router_.start(process, now);
+  flow_.fleet_changed(now);
+}
+
+void Outages::lead_router(std::uint32_t process, SimTime now) {
+  router_.lead(process, now);
   flow_.fleet_changed(now);
 }
 

@@ -60,9 +60,11 @@ class Outages final : private FleetActions {
   void leave(std::uint32_t server, SimTime now) override;
   void set_pace(std::uint32_t server, double factor, SimTime now) override;
   void set_events_lost(std::uint32_t server, bool lost, SimTime now) override;
+  void set_scrapes_lost(std::uint32_t server, bool lost, SimTime now) override;
   void set_link(std::uint32_t server, bool works, SimTime now) override;
   void stop_router(std::uint32_t process, SimTime now) override;
   void start_router(std::uint32_t process, SimTime now) override;
+  void lead_router(std::uint32_t process, SimTime now) override;
   std::int64_t requests_in(std::uint32_t server) const override;
   const FleetMetrics& metrics(std::uint32_t pool, SimTime now) override {
     return meters_->of(pool, now);

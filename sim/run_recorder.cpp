@@ -227,7 +227,7 @@ void RunRecorder::note_decision_queue(const DecisionQueue& queue) {
   result_.routing.mean_wait_s = queue.mean_wait_s();
   result_.routing.longest_wait_s = queue.longest_wait().to_seconds();
   if (queue.longest_wait() <= Duration::seconds(1)) return;
-  const double capacity = static_cast<double>(routing.router_replicas) / service_s;
+  const double capacity = static_cast<double>(serving_routers(routing)) / service_s;
   const double base_s = routing.service_time.value_or(Duration::zero()).to_seconds();
   result_.notes.push_back(
       "the router is a bottleneck: requests wait up to " +

@@ -112,7 +112,7 @@ void Fleet::list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& ou
 std::int64_t Fleet::validity(What what, std::uint32_t subject) const {
   if (what <= What::kFails) return servers_[subject].epoch;
   if (what <= What::kEventsBack) return servers_[subject].pod;
-  return 0;
+  return what == What::kElected ? election_->number() : 0;
 }
 
 void Fleet::book(SimTime at, What what, std::uint32_t subject, std::uint32_t event) {
@@ -185,6 +185,7 @@ void Fleet::apply(const Due& due, SimTime now) {
       break;
     case What::kNormal:
     case What::kLinkBack:
+    case What::kScrapesBack:
     case What::kEventsBack:
       recover(due, now);
       break;
@@ -192,6 +193,15 @@ void Fleet::apply(const Due& due, SimTime now) {
       if (end_spell(due)) break;
       actions_.start_router(due.subject, now);
       note(now, "router is back", "router " + std::to_string(due.subject));
+      if (election_) election_->begin(due.subject, now);
+      book_term();
+      break;
+    case What::kRouterEnds:
+      if (election_->end_drain(due.subject)) end_router(due.subject, due.event, now);
+      break;
+    case What::kElected:
+      actions_.lead_router(due.subject, now);
+      note(now, "router leads", "router " + std::to_string(due.subject));
       break;
     case What::kHappens:
       happen(due.subject, now);
@@ -212,6 +222,9 @@ void Fleet::recover(const Due& due, SimTime now) {
   } else if (due.what == What::kLinkBack && !left) {
     actions_.set_link(server, true, now);
     mark(now, "has its link back", server);
+  } else if (due.what == What::kScrapesBack && !left) {
+    actions_.set_scrapes_lost(server, false, now);
+    mark(now, "is scraped again", server);
   } else if (!left) {
     actions_.set_events_lost(server, false, now);
     mark(now, "has its KV events heard again", server);
@@ -224,13 +237,9 @@ void Fleet::recover(const Due& due, SimTime now) {
 void Fleet::happen(std::uint32_t event, SimTime now) {
   const FleetEventConfig& e = events_[event];
   switch (e.kind) {
-    case FleetEventKind::kRouterRestart: {
-      const auto process = static_cast<std::uint32_t>(e.router.value_or(0));
-      if (!lasting(What::kRouterBack, process)) actions_.stop_router(process, now);
-      note(now, "router restarts", "router " + std::to_string(process));
-      begin_spell(What::kRouterBack, process, event, e.lasts.value_or(kRouterAway), now);
+    case FleetEventKind::kRouterRestart:
+      restart_router(event, now);
       return;
-    }
     case FleetEventKind::kScale:
       set_replicas(pool_of(e.pool), *e.replicas, now);
       return;
@@ -240,6 +249,37 @@ void Fleet::happen(std::uint32_t event, SimTime now) {
     default:
       for (const std::uint32_t server : targets(event)) happen_to(event, server, now);
   }
+}
+
+// Without leader election the process ends at once. Of those that elect one, the leader is meant.
+void Fleet::restart_router(std::uint32_t event, SimTime now) {
+  const FleetEventConfig& e = events_[event];
+  const std::uint32_t first = election_ && election_->term() ? election_->term()->leader : 0;
+  const auto process = e.router ? static_cast<std::uint32_t>(*e.router) : first;
+  const bool runs = !lasting(What::kRouterBack, process);
+  if (election_ && runs) {
+    election_->end(process, e.graceful, now);
+    book_term();
+    if (e.graceful && election_->drains()) {
+      if (!election_->begin_drain(process)) return;
+      note(now, "router drains", "router " + std::to_string(process));
+      book(later(now, Election::kDrain), What::kRouterEnds, process, event);
+      return;
+    }
+    election_->end_drain(process);
+  }
+  end_router(process, event, now);
+}
+
+void Fleet::end_router(std::uint32_t process, std::uint32_t event, SimTime now) {
+  if (!lasting(What::kRouterBack, process)) actions_.stop_router(process, now);
+  note(now, "router restarts", "router " + std::to_string(process));
+  begin_spell(What::kRouterBack, process, event, events_[event].lasts.value_or(kRouterAway), now);
+}
+
+void Fleet::book_term() {
+  if (const auto term = election_ ? election_->take_term() : std::nullopt)
+    book(term->ready, What::kElected, term->leader);
 }
 
 // The servers that an event names, or one of those that serve.
@@ -288,6 +328,11 @@ void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
       actions_.set_events_lost(server, true, now);
       mark(now, "loses its KV events", server);
       begin_spell(What::kEventsBack, server, event, e.lasts, now);
+      break;
+    case FleetEventKind::kScrapesLost:
+      actions_.set_scrapes_lost(server, true, now);
+      mark(now, "is not scraped", server);
+      begin_spell(What::kScrapesBack, server, event, e.lasts, now);
       break;
     case FleetEventKind::kLinkLost:
       actions_.set_link(server, false, now);
@@ -412,6 +457,7 @@ void Fleet::create(const ReplicaSet& set, SimTime now) {
   });
   actions_.set_pace(server, 1, now);
   actions_.set_events_lost(server, false, now);
+  actions_.set_scrapes_lost(server, false, now);
   actions_.set_link(server, true, now);
   set_state(server, State::kStarting, now);
   mark(now, "starts", server);

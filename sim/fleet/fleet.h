@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "base/units.h"
+#include "sim/fleet/election.h"
 #include "sim/fleet/fleet_config.h"
 #include "sim/fleet/fleet_result.h"
 #include "sim/fleet/roll_out.h"
@@ -54,10 +55,13 @@ class FleetActions {
   virtual void leave(std::uint32_t server, SimTime now) = 0;
   virtual void set_pace(std::uint32_t server, double factor, SimTime now) = 0;
   virtual void set_events_lost(std::uint32_t server, bool lost, SimTime now) = 0;
+  virtual void set_scrapes_lost(std::uint32_t server, bool lost, SimTime now) = 0;
   /// KV moves to and from the server, or does not.
   virtual void set_link(std::uint32_t server, bool works, SimTime now) = 0;
   virtual void stop_router(std::uint32_t process, SimTime now) = 0;
   virtual void start_router(std::uint32_t process, SimTime now) = 0;
+  /// From now on requests go to this process.
+  virtual void lead_router(std::uint32_t process, SimTime now) = 0;
   /// Requests in a server.
   virtual std::int64_t requests_in(std::uint32_t server) const = 0;
   /// What the autoscaler of a pool sees.
@@ -78,6 +82,10 @@ class Fleet {
   Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events, Discovery discovery,
         std::uint64_t seed, FleetActions& actions, std::function<void(SimTime)> book);
 
+  /// Of so many router processes one serves; see Election. Call before begin().
+  void elect_leader(std::size_t processes, bool drains) {
+    election_.emplace(processes, drains, seed_);
+  }
   /// Books the first event. Call once, when the actions may be called.
   void begin();
   /// Does everything that is due.
@@ -129,21 +137,24 @@ class Fleet {
   /// What is due. Those down to kFails are void when the server's epoch has grown; kNormal to
   /// kEventsBack, when there is another pod.
   enum class What : std::uint8_t {
-    kReady,       ///< A server that starts is ready.
-    kTerminate,   ///< The preStop hook is over.
-    kLook,        ///< A server that drains may be empty.
-    kKill,        ///< The grace period is over.
-    kReplace,     ///< The pod of a lost machine is given up.
-    kEvict,       ///< The disruption budget may allow it now.
-    kFails,       ///< An event at a rate.
-    kJoin,        ///< The router learns that a pod is there,
-    kLeave,       ///< or gone.
-    kNormal,      ///< A slow server is no longer slow.
-    kLinkBack,    ///< KV moves again.
-    kEventsBack,  ///< KV events arrive again.
+    kReady,        ///< A server that starts is ready.
+    kTerminate,    ///< The preStop hook is over.
+    kLook,         ///< A server that drains may be empty.
+    kKill,         ///< The grace period is over.
+    kReplace,      ///< The pod of a lost machine is given up.
+    kEvict,        ///< The disruption budget may allow it now.
+    kFails,        ///< An event at a rate.
+    kJoin,         ///< The router learns that a pod is there,
+    kLeave,        ///< or gone.
+    kNormal,       ///< A slow server is no longer slow.
+    kLinkBack,     ///< KV moves again.
+    kScrapesBack,  ///< Metrics are read again.
+    kEventsBack,   ///< KV events arrive again.
     kRouterBack,
-    kHappens,  ///< An event at a time.
-    kScale     ///< An autoscaler looks.
+    kRouterEnds,  ///< One that drains.
+    kElected,     ///< Void when there is another term.
+    kHappens,     ///< An event at a time.
+    kScale        ///< An autoscaler looks.
   };
   struct Due {
     SimTime at;
@@ -194,6 +205,9 @@ class Fleet {
   void happen_to(std::uint32_t event, std::uint32_t server, SimTime now);
   void begin_spell(What end, std::uint32_t subject, std::uint32_t event,
                    std::optional<Duration> lasts, SimTime now);
+  void restart_router(std::uint32_t event, SimTime now);
+  void end_router(std::uint32_t process, std::uint32_t event, SimTime now);
+  void book_term();
   void recover(const Due& due, SimTime now);
   std::optional<std::uint32_t> end_spell(const Due& due);
   std::optional<std::uint32_t> lasting(What end, std::uint32_t subject) const;
@@ -234,6 +248,7 @@ class Fleet {
       deployments_;             ///< By pool; one that is the target of a roll-out has none.
   std::vector<Tally> tallies_;  ///< By pool.
   std::vector<Scaler> scalers_;
+  std::optional<Election> election_;
   std::vector<Due> due_;       ///< A heap.
   std::vector<Spell> spells_;  ///< In the order of their beginning.
   std::uint64_t order_ = 0;

@@ -100,7 +100,8 @@ void describe(Describer& d, FleetEventConfig& c) {
          "kv-events-lost: a server's KV events do not arrive. router-restart: a router process "
          "starts with empty memory. scale: the pool gets another number of servers. roll-out: all "
          "servers are replaced, as a Deployment does it. link-lost: no KV moves to or from the "
-         "server's network port; requests and answers go another way.",
+         "server's network port; requests and answers go another way. scrapes-lost: routers "
+         "cannot read a server's metrics, and go on with those that they read last.",
          true},
         c.kind);
   field(d, {"at", "When it happens, from the start of the run."}, c.at,
@@ -115,17 +116,23 @@ void describe(Describer& d, FleetEventConfig& c) {
         IntRange{0, 65'535});
   field(d,
         {"lasts",
-         "How long a server is slow, silent or without its link, a router is away; for crash the "
-         "time until it serves again, exponential beside mean_time_between (MTTR). Absent: crash "
-         "takes what a start without a pull takes, slow and kv-events-lost last to the end, a "
-         "router 5s."},
+         "How long a server is slow, silent, unread or without its link, a router is away; for "
+         "crash the time until it serves again, exponential beside mean_time_between (MTTR). "
+         "Absent: crash takes what a start without a pull takes, slow, kv-events-lost and "
+         "scrapes-lost last to the end, a router 5s."},
         c.lasts, DurationRange{Duration::zero(), kLongestRun});
   field(d, {"factor", "slow: how many times as long steps take."}, c.factor,
         RealRange{.min = 0.01, .max = 1000});
   field(d, {"replicas", "scale: the servers that the pool has from then on."}, c.replicas,
         IntRange{0, 65'536});
-  field(d, {"router", "router-restart: number of the process. Absent: the first."}, c.router,
-        IntRange{0, 63});
+  field(d, {"router", "router-restart: number of the process. Absent: the leader, or the first."},
+        c.router, IntRange{0, 63});
+  field(d,
+        {"graceful",
+         "router-restart, with routing.leader_election: the process is asked to end, so that it "
+         "gives up its lease, and from v0.10.0 on serves for 30s. Otherwise it crashes, and its "
+         "lease has to run out."},
+        c.graceful);
   field(d,
         {"to",
          "roll-out: the pool whose configuration the new servers have; it is empty until then. "

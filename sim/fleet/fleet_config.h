@@ -67,7 +67,8 @@ enum class FleetEventKind : std::uint8_t {
   kRouterRestart,
   kScale,
   kRollOut,
-  kLinkLost
+  kLinkLost,
+  kScrapesLost
 };
 
 /// Something that happens to the fleet, at a time or at a rate. Keys that do not fit the kind are
@@ -82,6 +83,7 @@ struct FleetEventConfig {
   std::optional<double> factor;               ///< kSlow.
   std::optional<std::int64_t> replicas;       ///< kScale.
   std::optional<std::int64_t> router;         ///< kRouterRestart: the process.
+  bool graceful = false;                      ///< kRouterRestart: it gives up its lease.
   std::string to;                             ///< kRollOut: the pool with the new configuration.
   std::string max_surge, max_unavailable;     ///< kRollOut: a number or a percentage; "" = 25%.
 };
@@ -100,7 +102,7 @@ struct routesim::EnumNames<routesim::sim::WeightStorage> {
 };
 template <>
 struct routesim::EnumNames<routesim::sim::FleetEventKind> {
-  static constexpr std::array<std::string_view, 9> value = {
-      "crash",          "node-loss", "drain",    "slow",     "kv-events-lost",
-      "router-restart", "scale",     "roll-out", "link-lost"};
+  static constexpr std::array<std::string_view, 10> value = {
+      "crash",          "node-loss", "drain",    "slow",      "kv-events-lost",
+      "router-restart", "scale",     "roll-out", "link-lost", "scrapes-lost"};
 };

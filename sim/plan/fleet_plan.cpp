@@ -121,7 +121,7 @@ class EventCheck {
     const bool of_pool = is(e_, FleetEventKind::kScale) || is(e_, FleetEventKind::kRollOut);
     const bool lasting = is(e_, FleetEventKind::kSlow) || is(e_, FleetEventKind::kKvEventsLost) ||
                          is(e_, FleetEventKind::kCrash) || is(e_, FleetEventKind::kLinkLost) ||
-                         of_router;
+                         is(e_, FleetEventKind::kScrapesLost) || of_router;
     const auto unused = [this](bool given, const char* key) {
       if (given)
         error(key, "means nothing for kind " + std::string(enum_name(e_.kind)), "leave it out");
@@ -132,6 +132,10 @@ class EventCheck {
     unused(e_.factor && !is(e_, FleetEventKind::kSlow), "factor");
     unused(e_.replicas && !is(e_, FleetEventKind::kScale), "replicas");
     unused(e_.router && !of_router, "router");
+    unused(e_.graceful && !of_router, "graceful");
+    if (e_.graceful && of_router && !s_.routing.leader_election)
+      error("graceful", "is about the lease of a leader, and none is elected",
+            "leave it out, or set routing.leader_election");
     const bool rolls = is(e_, FleetEventKind::kRollOut);
     unused(!e_.to.empty() && !rolls, "to");
     unused(!e_.max_surge.empty() && !rolls, "max_surge");
@@ -143,6 +147,9 @@ class EventCheck {
     const auto is_prefill = [](const PoolConfig& p) { return p.role == PoolRole::kPrefill; };
     if (is(e_, FleetEventKind::kLinkLost) && std::ranges::none_of(s_.cluster.pools, is_prefill))
       error("kind", "means nothing here: KV moves between prefill and decode servers");
+    if (is(e_, FleetEventKind::kScrapesLost) &&
+        s_.routing.balancer != BalancerKind::kEndpointPicker && !balancer_needs(s_.routing).metrics)
+      error("kind", "means nothing here: this router decides without metrics of servers");
     if (is(e_, FleetEventKind::kSlow) && !e_.factor)
       error("factor", "is missing: how many times as long do steps take?");
     if (of_router && s_.routing.balancer == BalancerKind::kK8sService)
@@ -209,6 +216,17 @@ void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& wher
             "latency and the endpoint picker's means of its pool");
 }
 
+void check_leader_election(const RoutingConfig& routing, const SourceLocation& where,
+                           Diagnostics& diagnostics) {
+  const std::string key = "routing.leader_election";
+  if (!routing.leader_election) return;
+  if (routing.balancer != BalancerKind::kEndpointPicker)
+    diagnostics.error(where, key, "is of endpoint pickers", "leave it out");
+  else if (routing.router_replicas < 2)
+    diagnostics.error(where, key, "needs another process that stands by",
+                      "set routing.router_replicas to 2 or more, or leave it out");
+}
+
 /// Surge of a roll-out, at most.
 std::int64_t surge_of(const FleetEventConfig& e, std::int64_t replicas) {
   return servers_of(e.max_surge.empty() ? "25%" : e.max_surge, replicas, true).value_or(0);
@@ -264,6 +282,7 @@ std::int64_t places_of(const Scenario& s, std::size_t index) {
 
 void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& diagnostics) {
   if (s.cluster.pools.empty()) return;
+  check_leader_election(s.routing, where, diagnostics);
   for (std::size_t i = 0; i < s.events.size(); ++i) EventCheck(s, i, where, diagnostics).check();
   for (std::size_t p = 0; p < s.cluster.pools.size(); ++p) {
     const PoolConfig& pool = s.cluster.pools[p];
@@ -348,6 +367,13 @@ bool asks_for_replays(const RunPlan& plan) {
   const std::optional<policies::Requirements> needed =
       policies::requirements(*plan.endpoint_picker);
   return needed && needed->signals.kv_replays;
+}
+
+void elect_leader(Fleet& fleet, const RunPlan& plan) {
+  const RoutingConfig& routing = plan.scenario.routing;
+  if (routing.leader_election)
+    fleet.elect_leader(static_cast<std::size_t>(routing.router_replicas),
+                       policies::traits(plan.endpoint_picker->era).ha_standby);
 }
 
 std::vector<FleetEventConfig> fleet_events(const Scenario& s) {

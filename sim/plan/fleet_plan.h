@@ -54,6 +54,9 @@ inline bool answers_replays(const EngineConfig& engine) {
 /// The pools as a Fleet wants them.
 std::vector<FleetPool> fleet_pools(const RunPlan& plan);
 
+/// Where endpoint pickers elect a leader, the fleet does. Call before Fleet::begin().
+void elect_leader(Fleet& fleet, const RunPlan& plan);
+
 /// The events, with names for what is absent.
 std::vector<FleetEventConfig> fleet_events(const Scenario& s);
 

@@ -217,6 +217,10 @@ void describe(Describer& d, RoutingConfig& c) {
   field(d, {"router_replicas", "Router processes, each with its own index and in-flight counts."},
         c.router_replicas, IntRange{1, 64});
   field(d,
+        {"leader_election",
+         "One of the router_replicas serves; the others wait (--ha-enable-leader-election)."},
+        c.leader_election);
+  field(d,
         {"gateway",
          "The proxy in front of the servers: Envoy's limits on requests in flight and waiting, and "
          "retries. Without this section there is no limit."},

@@ -110,6 +110,7 @@ struct RoutingConfig {
   /// Absent: as an endpoint picker with predicted-latency-producer has it by default.
   std::optional<PredictorSettings> latency_predictor;
   std::int64_t router_replicas = 1;
+  bool leader_election = false;  ///< One of them serves, the others stand by.
   /// Another product's configuration. tools/ turns it into the keys beside it.
   Document config;
   std::optional<GatewayConfig> gateway;  ///< Absent: no limits and no retries.
@@ -126,6 +127,9 @@ struct RoutingConfig {
   double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };
 void describe(Describer& d, RoutingConfig& c);
+inline std::int64_t serving_routers(const RoutingConfig& c) {
+  return c.leader_election ? 1 : c.router_replicas;
+}
 /// Makes the balancer of one router process. It is no endpoint picker and not omniscient, and its
 /// settings have no fault.
 std::unique_ptr<policies::Balancer> make_balancer(const RoutingConfig& routing, std::uint64_t seed,

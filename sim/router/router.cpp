@@ -111,7 +111,8 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
       streams_(traits_of(plan.scenario.workload).streams),
       endpoints_(endpoints),
       replicas_(replicas),
-      decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas)) {
+      decisions_(static_cast<std::size_t>(serving_routers(plan.scenario.routing))) {
+  if (plan.scenario.routing.leader_election) leader_ = 0;
   add_instances(diagnostics);
   if (diagnostics.has_errors()) return;
   for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {
@@ -196,7 +197,14 @@ void Router::feed_balancers() {
   const policies::BalancerNeeds needs = instances_.front().balancer->needs();
   counts_first_tokens_ = needs.first_tokens;
   balancer_inputs_ = BalancerInputs(needs, plan_, bytes_per_token_);
-  if (needs.metrics) scraper_.emplace(plan_, endpoints_, replicas_, Scraper::Also{});
+  // The servers that answered a poll take the place of those known before in vLLM's router
+  // (src/policies/power_of_two.rs @fa999f9) and for SMG's cache-aware (model_gateway/src/worker/
+  // monitor.rs at v1.9.0). SMG's other policies, and AIBrix (pkg/cache/cache_metrics.go), keep
+  // them.
+  const policies::BalancerRow& row = policies::balancer_row(plan_.scenario.routing.balancer);
+  const bool forgets = row.section == "vllm_router" || row.name == "smg-cache-aware";
+  if (needs.metrics)
+    scraper_.emplace(plan_, endpoints_, replicas_, Scraper::Also{.forgets = forgets});
   if (!needs.kv_events) return;
   events_.emplace(endpoints_, replicas_, listeners());
 }
@@ -233,6 +241,7 @@ const policies::EndpointTable& Router::known_metrics() {
   if (known_.all) return table_;
   for (std::uint32_t i = 0; i < known_.rows.size(); ++i) {
     const std::uint32_t row = known_.rows[i];
+    known_.metrics.forget_metrics(EndpointId(i));
     if (!table_.has_metrics(row)) continue;
     known_.metrics.set_metrics(EndpointId(i), table_.waiting()[row], table_.running()[row],
                                table_.kv_usage()[row], table_.updated()[row]);
@@ -285,13 +294,29 @@ void Router::set_up(std::uint32_t row, bool up, SimTime now) {
   if (scraper_) scraper_->set_up(row, up, now);
 }
 
+void Router::set_scraped(std::uint32_t row, bool works, SimTime now) {
+  if (!scraper_ || scraper_->works(row) == works) return;
+  scraper_->read(now, table_);
+  scraper_->set_works(row, works, now);
+}
+
 void Router::stop(std::uint32_t process) {
   Instance& in = instances_[process];
   in.runs = false;
+  if (leader_ == process) leader_.reset();
   if (events_) events_->set_listener(process, {});
 }
 
+// Before llm-d-router pull request 1884 a process that does not lead knows nothing.
+void Router::lead(std::uint32_t process, SimTime now) {
+  const policies::EndpointPickerConfig& picker = *plan_.endpoint_picker;
+  if (!policies::traits(picker.era).ha_standby || !picker.gate("haPopulateNonLeaderDatastore"))
+    start(process, now);
+  leader_ = process;
+}
+
 bool Router::runs() const {
+  if (plan_.scenario.routing.leader_election) return leader_.has_value();
   return instances_.empty() || std::any_of(instances_.begin(), instances_.end(),
                                            [](const Instance& in) { return in.runs; });
 }
@@ -320,6 +345,7 @@ void Router::refresh(SimTime now) {
 
 // Clients go from one process to the next, and pass over those that do not run.
 std::uint32_t Router::next_instance() {
+  if (leader_) return *leader_;
   auto next = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
   for (std::size_t i = 1; i < instances_.size() && !instances_[next].runs; ++i)
     next = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
@@ -613,7 +639,7 @@ bool Router::queue_expires() const {
 }
 
 double Router::saturation(SimTime now) const {
-  return holds_back() ? instances_.front().flow->saturation(table_, now) : 0;
+  return holds_back() ? instances_[leader_.value_or(0)].flow->saturation(table_, now) : 0;
 }
 
 }  // namespace routesim::sim

@@ -95,10 +95,14 @@ class Router {
   bool is_fresh(std::uint32_t row) const {
     return scraper_ && scraper_->is_fresh(row, table_.updated()[row]);
   }
+  /// The scrapes of a row fail, or no longer, while its servers serve.
+  void set_scraped(std::uint32_t row, bool works, SimTime now);
   /// A router process ends; another one takes its place, which knows nothing but the servers.
   void stop(std::uint32_t process);
   void start(std::uint32_t process, SimTime now);
-  /// Some process runs.
+  /// Requests go to this process from now on.
+  void lead(std::uint32_t process, SimTime now);
+  /// Some process serves.
   bool runs() const;
 
   /// The server that answers has read the request: a stream's headers are on their way.
@@ -178,6 +182,7 @@ class Router {
   bool counts_first_tokens_ = false;
   DecisionQueue decisions_;
   std::uint64_t next_instance_ = 0;
+  std::optional<std::uint32_t> leader_;   ///< Where one is elected, who serves.
   std::optional<Omniscient> omniscient_;  ///< Where it decides, or prices the decisions.
   std::optional<PerfectPredictor> perfect_predictor_;  ///< Of all processes.
   std::optional<DecisionReporter> reporter_;

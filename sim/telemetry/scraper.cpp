@@ -11,7 +11,8 @@ Scraper::Scraper(const RunPlan& plan, const Endpoints& endpoints,
       endpoints_(endpoints),
       also_(also),
       next_flush_(endpoints.rows()),
-      up_since_(endpoints.rows()) {
+      up_since_(endpoints.rows()),
+      works_since_(endpoints.rows()) {
   for (std::uint32_t row = 0; row < endpoints.rows(); ++row) {
     const std::uint32_t first = endpoints.first(row);
     const EndpointHome& home = endpoints[first];
@@ -37,7 +38,8 @@ void Scraper::read_row(std::uint32_t row, SimTime now, policies::EndpointTable& 
   SimTime at = next_[row];
   if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
   next_[row] = at + interval;
-  if (at < up_since_[row]) return;
+  if (at < works_since_[row] && also_.forgets) table.forget_metrics(EndpointId(row));
+  if (at < up_since_[row] || at < works_since_[row]) return;
   double waiting = 0, running = 0, usage = 0;
   AdapterGauges adapters;
   const std::uint32_t first = first_[row], end = first_[row + 1];

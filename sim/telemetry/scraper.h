@@ -23,6 +23,7 @@ class Scraper {
   struct Also {
     bool adapters = false;  ///< The LoRA gauges.
     bool pools = false;     ///< Each server stands for a cluster: the means of its own router.
+    bool forgets = false;   ///< Of a scrape that failed no values are left.
   };
   /// The references outlive the scraper.
   Scraper(const RunPlan& plan, const Endpoints& endpoints,
@@ -35,8 +36,15 @@ class Scraper {
   void set_up(std::uint32_t row, bool up, SimTime now) {
     up_since_[row] = up ? now : SimTime::max();
   }
-  /// What was scraped at `at` is of the server that answers now.
-  bool is_fresh(std::uint32_t row, SimTime at) const { return up_since_[row] <= at; }
+  /// The same for scrapes that fail while the server serves. Call after read().
+  void set_works(std::uint32_t row, bool works, SimTime now) {
+    works_since_[row] = works ? now : SimTime::max();
+  }
+  bool works(std::uint32_t row) const { return works_since_[row] != SimTime::max(); }
+  /// What was scraped at `at` is of the server that answers now, and no scrape has failed since.
+  bool is_fresh(std::uint32_t row, SimTime at) const {
+    return up_since_[row] <= at && works_since_[row] <= at;
+  }
   /// Writes what a row's engines say of their adapters; nothing where the router does not ask.
   void write_adapters(std::uint32_t row, const AdapterGauges& gauges,
                       policies::EndpointTable& table) const;
@@ -64,6 +72,7 @@ class Scraper {
   std::vector<SimTime> next_;         ///< Per row: the next scrape.
   std::vector<SimTime> next_flush_;   ///< Per row: when its cluster's means are published next.
   std::vector<SimTime> up_since_;     ///< Per row; never = SimTime::max().
+  std::vector<SimTime> works_since_;  ///< The same for scrapes.
   std::vector<std::uint32_t> order_;  ///< Rows in the order of their scrapes, a cycle.
   std::size_t head_ = 0;              ///< Position in order_ of the next scrape.
 };

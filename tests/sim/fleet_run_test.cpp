@@ -278,6 +278,84 @@ TEST(FleetRun, RoutersCountErrors) {
   EXPECT_EQ(r.fleet->pools[0].most_servers, 2);
 }
 
+// ---- Several endpoint pickers with a leader. ----------------------------------------------------
+
+/// One prompt at these times, to one server behind two pickers.
+RunResult led(policies::EndpointPickerConfig picker, const std::vector<std::int64_t>& at,
+              FleetEventConfig restart) {
+  std::vector<Sent> script;
+  for (const std::int64_t ms : at) script.push_back({.at_ms = ms, .parts = {{1, 64}}});
+  RunPlan plan = turns(std::move(script), 1, {std::move(restart)});
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  plan.scenario.routing.router_replicas = 2;
+  plan.scenario.routing.leader_election = true;
+  plan.endpoint_picker = std::move(picker);
+  return run_by_hand(plan);
+}
+
+// For 13 to 26 s nobody serves, although the crashed process is back after 5 s. The other one has
+// heard all KV events, from v0.10.0 on; before, it begins with nothing, and the server has nothing
+// new to say.
+TEST(FleetRun, AStandbyTakesOverWhenTheLeaseEnds) {
+  for (const int round : {0, 1, 2}) {
+    const bool warm = round > 0;
+    FleetEventConfig restart = event(FleetEventKind::kRouterRestart, 100);
+    if (round == 2) restart.lasts = ms(28'000);
+    policies::EndpointPickerConfig picker =
+        warm ? testing::replaying_config(16, false) : testing::precise_config(16);
+    if (!warm) picker.era = policies::Era::kV0_9_0;
+    const RunResult r = led(picker, {0, 50, 6'000, 13'000, 27'000, 29'000}, restart);
+    EXPECT_EQ(r.requests[1].predicted_hit_tokens, 64);
+    for (const int i : {2, 3}) EXPECT_EQ(r.requests[i].outcome, workloads::Outcome::kError);
+    for (const int i : {4, 5}) EXPECT_EQ(r.requests[i].predicted_hit_tokens, warm ? 64 : 0);
+    EXPECT_EQ(std::ranges::count(r.fleet->marks, "router leads", &FleetMark::what), 1);
+    const auto leads = std::ranges::find(r.fleet->marks, "router leads", &FleetMark::what);
+    ASSERT_NE(leads, r.fleet->marks.end());
+    EXPECT_EQ(leads->subject, "router 1");
+    EXPECT_GT(leads->at_s, 13.1);
+    EXPECT_LT(leads->at_s, 25.9);
+  }
+}
+
+// A leader that is asked to end gives up its lease, and another one has it within 6.4 s. From
+// v0.10.0 on nobody is refused, since the old one serves for 30 s more.
+TEST(FleetRun, ALeaderThatIsAskedToEndHandsOver) {
+  FleetEventConfig restart = event(FleetEventKind::kRouterRestart, 100);
+  restart.graceful = true;
+  for (const bool drains : {true, false}) {
+    policies::EndpointPickerConfig picker = testing::replaying_config(16, false);
+    if (!drains) picker.era = policies::Era::kV0_9_0;
+    const RunResult r = led(picker, {101, 6'500, 31'000}, restart);
+    EXPECT_EQ(r.requests[0].outcome == workloads::Outcome::kSuccess, drains);
+    for (const int i : {1, 2}) EXPECT_EQ(r.requests[i].outcome, workloads::Outcome::kSuccess);
+  }
+}
+
+// ---- Lost scrapes. ------------------------------------------------------------------------------
+
+// Two long requests take turns. The second prompt is longer, so the third goes to the first server,
+// unless the router has not seen the second one's cache fill up.
+TEST(FleetRun, LostScrapesFreezeWhatTheRouterKnows) {
+  const std::vector<Sent> script = {{.at_ms = 0, .parts = {{1, 16}}, .output = 60},
+                                    {.at_ms = 30, .parts = {{2, 320}}, .output = 60},
+                                    {.at_ms = 60},
+                                    {.at_ms = 200}};
+  RunPlan plan = turns(script, 2, {event(FleetEventKind::kScale, 1)});
+  plan.scenario.events.front().replicas = 2;
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  plan.endpoint_picker = testing::load_aware_config();
+  const RunResult seen = run_by_hand(plan);
+  const auto first = seen.requests[0].endpoint;
+  EXPECT_EQ(seen.requests[1].endpoint, 1 - first);
+  for (const int i : {2, 3}) EXPECT_EQ(seen.requests[i].endpoint, first);
+  FleetEventConfig lost = event(FleetEventKind::kScrapesLost, 20, {1 - first});
+  lost.lasts = ms(100);
+  plan.scenario.events.push_back(lost);
+  const RunResult unseen = run_by_hand(plan);
+  EXPECT_EQ(unseen.requests[2].endpoint, 1 - first) << "as empty as at 20 ms";
+  EXPECT_EQ(unseen.requests[3].endpoint, first) << "read again from 120 ms on";
+}
+
 // ---- Random scenarios with random events. -------------------------------------------------------
 
 std::int64_t draw(RandomStream& random, std::int64_t low, std::int64_t high) {
@@ -313,6 +391,34 @@ void vary(Scenario& s, std::uint64_t seed) {
   const std::array names{"smg-round-robin", "vllm-router-random", "ray-power-of-two", ""};
   const std::string name = names[random.below(names.size())];
   if (!name.empty()) s.routing.balancer = *policies::find_balancer(name);
+}
+
+/// Requests wait at the gateway until a leader is elected.
+void elect_leader(Scenario& s, RandomStream& random) {
+  s.routing.router_replicas = draw(random, 2, 3);
+  s.routing.leader_election = true;
+  for (FleetEventConfig& e : s.events)
+    e.graceful = e.kind == FleetEventKind::kRouterRestart && random.below(2) == 0;
+  s.routing.gateway = retrying(8);
+  s.routing.gateway->max_retries = 1'000;
+  s.routing.gateway->retry->retry_on.push_back(RetryOn::k5xx);
+  s.routing.gateway->retry->picker_refusals = true;
+  s.routing.gateway->retry->base_interval = Duration::seconds(2);
+}
+
+/// Some scenarios lose scrapes, elect a leader, or ask engines for what was lost.
+void vary_feeds(RunPlan& plan, std::uint64_t seed) {
+  RandomStream random(seed, Stream::kTest, 79);
+  Scenario& s = plan.scenario;
+  for (FleetEventConfig& e : s.events)
+    if (e.kind == FleetEventKind::kKvEventsLost && random.below(2) == 0)
+      e.kind = FleetEventKind::kScrapesLost;
+  if (!plan.endpoint_picker) return;
+  const policies::PluginSpec* precise = plan.endpoint_picker->find("precise-prefix-cache-scorer");
+  if (precise != nullptr && plan.pools.size() == 1 && random.below(2) == 0)
+    plan.endpoint_picker =
+        testing::replaying_config(plan.pools[0].rules.block_size, random.below(4) > 0);
+  if (random.below(3) == 0) elect_leader(s, random);
 }
 
 /// Scenario number `seed` of the swarm, with up to five events in its first 300 ms.
@@ -370,6 +476,7 @@ RunPlan eventful_plan(std::uint64_t seed) {
                                         .leave_unseen = ms(draw(random, 0, 60))};
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
   vary(s, seed);
+  vary_feeds(plan, seed);
   return plan;
 }
 
@@ -391,7 +498,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   const char* count = std::getenv("ROUTESIM_SWARM_COUNT");
   const std::uint64_t begin = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
   const std::uint64_t scenarios = count != nullptr ? std::strtoull(count, nullptr, 10) : 2'000;
-  std::int64_t lost = 0, again = 0, fell_back = 0, starts = 0;
+  std::int64_t lost = 0, again = 0, fell_back = 0, starts = 0, led = 0;
   std::array<std::int64_t, 5> of_tiers{};  ///< Runs with hits of each kind, failed pulls and loads.
   for (std::uint64_t seed = begin; seed < begin + scenarios; ++seed) {
     const RunPlan plan = eventful_plan(seed);
@@ -403,6 +510,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
       fell_back += r.fleet->fell_back;
       for (const FleetPoolResult& p : r.fleet->pools) starts += p.starts;
       if (r.fleet->lost > 0) count_tiers(plan.pools.front().rules.tiers, r, of_tiers);
+      led += std::ranges::count(r.fleet->marks, "router leads", &FleetMark::what);
     } catch (const NoServerError&) {
       // Flow control, and Ray Serve, wait for ever for a pool that stays empty.
     } catch (const std::exception& e) {
@@ -416,6 +524,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   EXPECT_GT(fell_back, 20);
   EXPECT_GT(starts, 1'000);
   for (const std::int64_t n : of_tiers) EXPECT_GT(n, 5) << &n - of_tiers.data();
+  EXPECT_GT(led, 20);
 }
 
 // Every request of a reported stage is once good, late or failed.

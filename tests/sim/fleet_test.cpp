@@ -103,18 +103,23 @@ class Scribe final : public FleetActions {
     if (lost || deaf) say(lost ? "deaf" : "heard", s, now);
     deaf = lost;
   }
+  void set_scrapes_lost(std::uint32_t s, bool lost, SimTime now) override {
+    if (lost || unread) say(lost ? "unread" : "read", s, now);
+    unread = lost;
+  }
   void set_link(std::uint32_t s, bool works, SimTime now) override {
     if (!works || cut) say(works ? "linked" : "cut", s, now);
     cut = !works;
   }
   void stop_router(std::uint32_t p, SimTime now) override { say("stop router", p, now); }
   void start_router(std::uint32_t p, SimTime now) override { say("start router", p, now); }
+  void lead_router(std::uint32_t p, SimTime now) override { say("lead router", p, now); }
   std::int64_t requests_in(std::uint32_t) const override { return requests; }
   const FleetMetrics& metrics(std::uint32_t, SimTime) override { throw InternalError("none"); }
 
   std::vector<std::string> said;
   std::int64_t requests = 0, machines_lost = 0;
-  bool slow = false, deaf = false, cut = false;
+  bool slow = false, deaf = false, unread = false, cut = false;
 
  private:
   void say(const std::string& what, std::uint32_t subject, SimTime now) {

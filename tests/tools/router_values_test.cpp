@@ -109,6 +109,13 @@ TEST_F(RouterValues, TheReplicasOfTheRouterAreTakenWhereAllOfThemServe) {
   EXPECT_NE(said.find("stays 1: of 2 replicas the elected leader routes"), std::string::npos);
   EXPECT_EQ(routers("    replicas: 1\n", "", said), 1);
   EXPECT_EQ(said, "");
+  // Where the leader ends, those that wait count.
+  write("v.yaml", values("    replicas: 2\n"));
+  Diagnostics d;
+  const LoadedScenario loaded =
+      load("routing: {endpoint_picker: v.yaml}\nevents: [{kind: router-restart, at: 1s}]\n", d);
+  EXPECT_EQ(loaded.variants.at(0).scenario.routing.router_replicas, 2) << messages_of(d);
+  EXPECT_TRUE(loaded.variants[0].scenario.routing.leader_election);
 }
 
 TEST_F(RouterValues, ValuesThatLeaveThePluginsToTheChartGetItsDefault) {

@@ -18,11 +18,14 @@ namespace {
 class DryFleet final : public sim::FleetActions {
  public:
   /// When the last server, or router, is back.
-  SimTime run(std::vector<sim::FleetPool> pools, std::vector<sim::FleetEventConfig> events,
-              const sim::Discovery& discovery, std::uint64_t seed) {
+  SimTime run(const sim::RunPlan& plan) {
+    const sim::Scenario& s = plan.scenario;
+    std::vector<sim::FleetPool> pools = sim::fleet_pools(plan);
+    for (sim::FleetPool& pool : pools) pool.autoscaler.reset();
     SimTime next = SimTime::max();
-    sim::Fleet fleet(std::move(pools), std::move(events), discovery, seed, *this,
-                     [&next](SimTime at) { next = at; });
+    sim::Fleet fleet(std::move(pools), sim::fleet_events(s), sim::discovery_of(s.routing), s.seed,
+                     *this, [&next](SimTime at) { next = at; });
+    sim::elect_leader(fleet, plan);
     fleet.begin();
     while (next != SimTime::max()) fleet.tick(std::exchange(next, SimTime::max()));
     return back_;
@@ -36,9 +39,11 @@ class DryFleet final : public sim::FleetActions {
   void leave(std::uint32_t, SimTime) override {}
   void set_pace(std::uint32_t, double, SimTime now) override { back_ = now; }
   void set_events_lost(std::uint32_t, bool, SimTime now) override { back_ = now; }
+  void set_scrapes_lost(std::uint32_t, bool, SimTime now) override { back_ = now; }
   void set_link(std::uint32_t, bool, SimTime now) override { back_ = now; }
   void stop_router(std::uint32_t, SimTime) override {}
   void start_router(std::uint32_t, SimTime now) override { back_ = now; }
+  void lead_router(std::uint32_t, SimTime now) override { back_ = now; }
   std::int64_t requests_in(std::uint32_t) const override { return 0; }
   const sim::FleetMetrics& metrics(std::uint32_t, SimTime) override {
     throw std::logic_error("a dry run has no autoscaler");
@@ -71,12 +76,7 @@ std::vector<sim::FleetEventConfig> possible(const sim::Scenario& s,
 Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConfig> events) {
   sim::RunPlan changed = plan;
   sim::set_events(changed, std::move(events));
-  std::vector<sim::FleetPool> pools = sim::fleet_pools(changed);
-  for (sim::FleetPool& pool : pools) pool.autoscaler.reset();
-  const SimTime back =
-      DryFleet().run(std::move(pools), sim::fleet_events(changed.scenario),
-                     sim::discovery_of(changed.scenario.routing), changed.scenario.seed);
-  return back - SimTime::zero();
+  return DryFleet().run(changed) - SimTime::zero();
 }
 
 SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survival, double rate,
