@@ -318,7 +318,8 @@ void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
   }
 }
 
-/// The copies that the Helm values around the document ask for, where the scenario says nothing.
+/// The copies that the Helm values around the document ask for, where the scenario says nothing;
+/// those that stand by only where the leader ends.
 void take_replicas(LoadedVariant& variant, Diagnostics& diagnostics) {
   const std::string path = "routing.router_replicas";
   const policies::RouterReplicas& asked = variant.endpoint_picker->replicas;
@@ -326,19 +327,16 @@ void take_replicas(LoadedVariant& variant, Diagnostics& diagnostics) {
   const auto restarts = [](const sim::FleetEventConfig& e) {
     return e.kind == sim::FleetEventKind::kRouterRestart;
   };
-  // Those that stand by count where the leader ends.
-  const std::string election = "routing.leader_election";
   if (!asked.all_serve && std::ranges::any_of(variant.scenario.events, restarts) &&
-      variant.provenance.find(election) == nullptr) {
+      variant.provenance.find("routing.leader_election") == nullptr) {
     variant.scenario.routing.leader_election = true;
-    variant.provenance.record(election, asked.where);
+    variant.provenance.record("routing.leader_election", asked.where);
   } else if (!asked.all_serve && !variant.scenario.routing.leader_election) {
     diagnostics.warning(asked.where, path,
                         "stays 1: of " + std::to_string(asked.count) +
                             " replicas the elected leader routes, the others wait",
                         "set routing.router_replicas, or ha-enable-leader-election: false in the "
-                        "values' flags, if all of them serve; or leader_election, for those that "
-                        "wait");
+                        "values' flags, if all of them serve");
     return;
   }
   variant.scenario.routing.router_replicas = std::min(asked.count, kMostRouters);
