@@ -7,8 +7,8 @@ namespace routesim::sim {
 using M = FleetMetric;
 
 FleetMeters::FleetMeters(const RunPlan& plan, const Fleet& fleet, Servers& servers,
-                         const Router& router)
-    : plan_(plan), fleet_(fleet), servers_(servers), router_(router) {
+                         const Router& router, const LiveRequests& live)
+    : plan_(plan), fleet_(fleet), servers_(servers), router_(router), live_(live) {
   books_.resize(fleet.servers());
   for (std::uint32_t p = 0; p < plan.pools.size(); ++p) pools_.emplace_back(*this, p);
 }
@@ -123,6 +123,8 @@ std::optional<double> FleetMeters::pool_value(FleetMetric metric, std::uint32_t 
       return static_cast<double>(router_.queued());
     case M::kFlowSaturation:
       return router_.saturation(now_);
+    case M::kRouterActive:
+      return static_cast<double>(live_.outstanding());
     case M::kRouterRequests:
       return static_cast<double>(requests_ + errors_);
     case M::kRouterErrors:

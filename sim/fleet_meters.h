@@ -19,7 +19,8 @@ namespace routesim::sim {
 class FleetMeters {
  public:
   /// All arguments outlive this.
-  FleetMeters(const RunPlan& plan, const Fleet& fleet, Servers& servers, const Router& router);
+  FleetMeters(const RunPlan& plan, const Fleet& fleet, Servers& servers, const Router& router,
+              const LiveRequests& live);
 
   void on_first_token(const LiveRequest& live, SimTime now);
   void on_finished(const LiveRequest& live, SimTime now);
@@ -57,6 +58,7 @@ class FleetMeters {
   const Fleet& fleet_;
   Servers& servers_;
   const Router& router_;
+  const LiveRequests& live_;
   SimTime now_;
   std::vector<Server> books_;  ///< By server.
   std::deque<Pool> pools_;

@@ -18,6 +18,7 @@ namespace routesim::sim {
 /// The place of a request on its way.
 enum class Leg : std::uint8_t {
   kToRouter,
+  kDeciding,    ///< In a router process, from `entered` on; before, on its way there.
   kQueued,      ///< Held back by the router's flow control or balancer.
   kBackingOff,  ///< In the router, which lost its server and is to try again.
   kAtGateway,   ///< Decided; waits for a connection of the gateway.
@@ -54,7 +55,7 @@ struct LiveRequest {
   std::int32_t preemptions = 0;
   const char* failure = "";
   SimTime sent, first_token, end;
-  SimTime entered;  ///< Its (last) server.
+  SimTime entered;  ///< Its (last) server, or the router process that decides about it.
   std::int64_t cached_tokens = 0;
   TierHit tier;                            ///< Of the engine that computes the prompt.
   std::vector<std::uint64_t> answer_keys;  ///< Router keys of blocks behind the prompt's.

@@ -23,7 +23,7 @@ Outages::Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Rout
   elect_leader(fleet_, plan);
   if (std::any_of(plan.pools.begin(), plan.pools.end(),
                   [](const ResolvedPool& pool) { return pool.config.autoscaler.has_value(); }))
-    meters_.emplace(plan, fleet_, servers, router);
+    meters_.emplace(plan, fleet_, servers, router, live);
 }
 
 // The servers that are not there yet leave one by one, and the routers hear of it once.
@@ -136,11 +136,21 @@ void Outages::stop_router(std::uint32_t process, SimTime now) {
     const LiveRequest& live = live_[h];
     if (!live.open() || live.route.instance != process) continue;
     if (live.leg == Leg::kQueued || live.leg == Leg::kBackingOff ||
+        (live.leg == Leg::kDeciding && live.entered <= now) ||
         (proxies_ && live.route.routed && live.leg != Leg::kToClient))
       flow_.give_up(h, proxies_ ? "ServerDisconnectedError" : "500 Internal Server Error",
                     workloads::Outcome::kError, now);
   }
   router_.stop(process);
+}
+
+void Outages::count_failure(const Route& route, bool prefill_alone, SimTime now) {
+  const auto count = [&](std::uint32_t server, EndpointId e) {
+    if (router_.on_outcome(route, server, false, now))
+      fleet_.mark(now, "trips a router's breaker", servers_.server_of(e));
+  };
+  if (route.prefill) count(route.pick.prefill_server, *route.prefill);
+  if (!prefill_alone) count(route.pick.server, route.endpoint);
 }
 
 std::optional<Duration> Outages::retry(LiveRequest& live, RetriedByRouter what) const {

@@ -47,6 +47,11 @@ class Outages final : private FleetActions {
   void refuse(std::uint32_t handle, EndpointId e, SimTime now);
   Fleet& fleet() { return fleet_; }
   const Fleet& fleet() const { return fleet_; }
+  /// The routers are proxies, whose clients lose their connections with them.
+  bool proxies() const { return proxies_; }
+  /// A prefill server, or both servers of a request, failed before they answered: a breaker may
+  /// open.
+  void count_failure(const Route& route, bool prefill_alone, SimTime now);
   /// The back-off of a request that its router tries again by itself; nothing where it does not.
   std::optional<Duration> retry(LiveRequest& live, RetriedByRouter what) const;
   /// Null where nobody asks.

@@ -220,13 +220,24 @@ void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime
 
 // A request reaches the router at `arrival`.
 void Simulation::book_decision(std::uint32_t handle, SimTime arrival) {
-  const LiveRequest& live = live_[handle];
-  queue_.push(router_->admit(live.request, arrival), EventKind::kRoute, handle, live.stamp);
+  LiveRequest& live = live_[handle];
+  if (outages_ && !router_->runs()) {  // Nobody listens.
+    queue_.push(arrival, EventKind::kRoute, handle, live.stamp);
+    return;
+  }
+  const DecisionQueue::Turn turn = router_->admit(live.request, arrival);
+  live.leg = Leg::kDeciding;
+  live.entered = arrival;
+  live.route.instance = turn.process;
+  queue_.push(turn.end, EventKind::kRoute, handle, live.stamp);
 }
 
 void Simulation::route(std::uint32_t handle, SimTime now) {
   if (outages_ && !router_->runs()) {
-    refuse(handle, 500, now);
+    if (outages_->proxies())
+      fail(handle, loss_label(Loss::kRefused, false, false), workloads::Outcome::kError, now);
+    else
+      refuse(handle, 500, now);
     return;
   }
   if (router_->holds_back())
@@ -590,9 +601,11 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   // vLLM sends the headers of a stream as soon as it has the request, of another answer at its end.
   const bool answered = leg == Leg::kEngine && client_sees_tokens(plan_.scenario.workload);
   std::optional<Duration> after;
-  if (!answered)
+  if (!answered) {
+    outages_->count_failure(live_[handle].route, false, now);
     after = outages_->retry(
         live_[handle], loss == Loss::kRefused ? RetriedByRouter::kRefused : RetriedByRouter::kLost);
+  }
   const bool by_router = after.has_value();
   if (!by_router && at_router_.gateway && !answered)
     after = at_router_.gateway->retry_lost(live_[handle].request.id, live_[handle].retries, loss);
@@ -612,7 +625,10 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   // A picker's choice holds for every attempt; other proxies choose again.
   live_[next].retries.kept = !by_router && at_router_.gateway->keeps_choice();
   if (!live_[next].retries.kept) {
-    router_->on_completed(live_[handle].request, old, false, now);
+    if (by_router)
+      router_->end_try(live_[handle].request, old, now);
+    else
+      router_->on_completed(live_[handle].request, old, false, now);
     at_router_.by_balancer->changed(old.instance, now);
     live_[next].route = {};
   }
@@ -632,6 +648,7 @@ void Simulation::fall_back(std::uint32_t handle, SimTime now) {
   const Leg leg = live_[handle].leg;
   const std::uint32_t next = succeed(handle);
   Route& route = live_[next].route;
+  outages_->count_failure(route, true, now);
   servers_->leave_rank(*route.prefill);
   route.prefill.reset();
   live_[next].leg = Leg::kToEngine;
@@ -661,6 +678,7 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   const workloads::Request& request = live.request;
   live_.settle(handle);
   if (at_router_.gateway) at_router_.gateway->end_retry(live.retries);
+  router_->end_tries(request, now);
   if (live.route.routed) {
     router_->on_completed(request, live.route, outcome == workloads::Outcome::kSuccess, now);
     router_->forget(live.route.instance, handle, now);

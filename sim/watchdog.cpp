@@ -18,6 +18,7 @@ std::string waits_for(const LiveRequest& live, SimTime now, const Servers& serve
   const auto engine = [&](EndpointId e) { return servers.home(e).name; };
   switch (live.leg) {
     case Leg::kToRouter:
+    case Leg::kDeciding:
       return "a decision of the router";
     case Leg::kQueued:
       if (!router.holds_back()) return "the router's balancer, which holds it";

@@ -100,6 +100,8 @@ class Fleet {
   bool only_looks() const { return !is_due_besides({What::kFails, What::kScale}); }
   /// Results over time begin here: a reported stage begins. Later calls do nothing.
   void begin_report(SimTime now);
+  /// Something has happened to a server.
+  void mark(SimTime at, std::string what, std::uint32_t server);
   FleetResult take_result(SimTime end);
   std::size_t servers() const { return servers_.size(); }
   /// The pods of a pool as the API server has them, and the server that has the place of one.
@@ -229,7 +231,6 @@ class Fleet {
   static void count_time(Tally& tally, SimTime now);
   void add_point(std::uint32_t pool, SimTime now);
   void note(SimTime at, std::string what, std::string subject);
-  void mark(SimTime at, std::string what, std::uint32_t server);
   Deployment& owner_of(const Server& s);
   std::uint32_t pool_of(std::string_view name) const;
   std::vector<std::uint32_t> targets(std::uint32_t event) const;

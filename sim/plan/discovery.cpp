@@ -23,14 +23,12 @@ constexpr DiscoveryFacts watches_pods(std::string_view of, std::string_view sour
 /// SMG's defaults, and those of vLLM's router, which has the same ancestor. `max_retries` 5 counts
 /// tries, the first among them (model_gateway/src/core/retry.rs: try number `max_retries` is the
 /// last). Both route every try anew, and a router that finds no server answers itself 503.
-constexpr DiscoveryFacts with_breakers(DiscoveryFacts facts) {
+constexpr DiscoveryFacts with_retries(DiscoveryFacts facts) {
   facts.retries = {.on = RetriedByRouter::kUnserved,
                    .most = 4,
                    .first_back_off = Duration::milliseconds(50),
                    .back_off_factor = 1.5,
                    .jitter = 0.2};
-  facts.breaker = {.failures = 10, .open = Duration::seconds(60)};
-  facts.not_simulated = "the router's circuit breakers (10 failures in a row, 60 s)";
   return facts;
 }
 
@@ -56,20 +54,18 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .join = kKubelet,
      .leave = kKubelet,
      .leave_unseen = kKubelet,
-     .retries = {.on = RetriedByRouter::kLost, .most = 3},
+     .retries = {.on = RetriedByRouter::kLost, .most = 3, .keeps_tries = true},
      .not_simulated = "one habit: KubeAI sends to pods that end while they answer their probes",
      .source = "kubeai @2f32ef4 internal/loadbalancer/load_balancer.go: pods whose condition is "
                "Ready; internal/manager/run.go, internal/modelproxy/handler.go"},
     watches_pods("envoy",
                  "Envoy 1.39 EDS, fed by endpoint slices; outlier_detection and health_checks are "
                  "absent unless they are configured"),
-    with_breakers(watches_pods(
-        "smg",
-        "smg v1.9.0 model_gateway/src/config/types.rs (RetryConfig, CircuitBreakerConfig), "
-        "src/service_discovery.rs")),
-    with_breakers(watches_pods("vllm_router",
-                               "vllm-project/router @06127e3 src/config/types.rs (RetryConfig, "
-                               "CircuitBreakerConfig)")),
+    with_retries(watches_pods("smg",
+                              "smg v1.9.0 model_gateway/src/config/types.rs (RetryConfig), "
+                              "src/service_discovery.rs")),
+    with_retries(watches_pods("vllm_router",
+                              "vllm-project/router @06127e3 src/config/types.rs (RetryConfig)")),
     watches_pods(
         "production_stack",
         "vllm-stack 0.1.12 src/vllm_router/service_discovery.py: containers that are ready "

@@ -28,13 +28,8 @@ struct RouterRetries {
   Duration first_back_off = {};  ///< Before the first that has one, in whole milliseconds.
   double back_off_factor = 1;    ///< Between one and the next.
   Duration most_back_off = Duration::seconds(30);
-  double jitter = 0;  ///< Back-offs are so much longer or shorter, drawn evenly.
-};
-
-/// The circuit breaker that a router keeps for each server.
-struct CircuitBreaker {
-  int failures = 0;    ///< In a row until it opens; 0 = there is none.
-  Duration open = {};  ///< Until it lets requests through again.
+  double jitter = 0;         ///< Back-offs are so much longer or shorter, drawn evenly.
+  bool keeps_tries = false;  ///< Tries that failed count as in flight until the request ends.
 };
 
 /// Delays are typical ones, without the time that the network takes.
@@ -45,7 +40,6 @@ struct DiscoveryFacts {
   Duration leave_unseen;  ///< From a crash.
   bool by_lease = false;  ///< A lost machine is missed as a crash is; others wait for Kubernetes.
   RouterRetries retries = {};
-  CircuitBreaker breaker = {};
   std::string_view not_simulated = "";  ///< The part of the above that a run does not act on.
   std::string_view source;              ///< File and release.
 };

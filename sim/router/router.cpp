@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "policies/config/make_scheduler.h"
+#include "sim/plan/discovery.h"
 #include "sim/plan/fleet_plan.h"
 #include "sim/prediction/online_predictor.h"
 
@@ -304,6 +305,7 @@ void Router::stop(std::uint32_t process) {
   Instance& in = instances_[process];
   in.runs = false;
   if (leader_ == process) leader_.reset();
+  decisions_.set_stopped(process, true);
   if (events_) events_->set_listener(process, {});
 }
 
@@ -326,6 +328,7 @@ void Router::start(std::uint32_t process, SimTime now) {
   instances_[process] = Instance{};
   Instance& in = instances_[process];
   in.life = life;
+  decisions_.set_stopped(process, false);
   Diagnostics none;  // The same configuration was accepted when the run began.
   fill(process, none);
   tell(process);
@@ -463,7 +466,7 @@ std::int32_t Router::objective(const workloads::Request& request) const {
   return static_cast<double>(draw >> 11) * 0x1.0p-53 < share ? -1 : 0;
 }
 
-SimTime Router::admit(const workloads::Request& request, SimTime now) {
+DecisionQueue::Turn Router::admit(const workloads::Request& request, SimTime now) {
   const RoutingConfig& routing = plan_.scenario.routing;
   const auto grown = [](std::optional<Duration> base, std::optional<Duration> growth,
                         double units) {
@@ -472,9 +475,10 @@ SimTime Router::admit(const workloads::Request& request, SimTime now) {
   };
   const Duration service = grown(routing.service_time, routing.service_time_per_megabyte,
                                  static_cast<double>(prompt_bytes(request)) / 1e6);
-  return decisions_.admit(now, service) + grown(routing.decision_latency,
-                                                routing.decision_latency_per_1000_tokens,
-                                                static_cast<double>(request.prompt->tokens) / 1e3);
+  DecisionQueue::Turn turn = decisions_.admit(now, service);
+  turn.end += grown(routing.decision_latency, routing.decision_latency_per_1000_tokens,
+                    static_cast<double>(request.prompt->tokens) / 1e3);
+  return turn;
 }
 
 std::int64_t Router::prompt_bytes(const workloads::Request& request) const {
@@ -541,7 +545,9 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
 
 // The headers of an answer that is not streamed come with the answer.
 void Router::on_request_read(const workloads::Request& request, const Route& route, SimTime now) {
-  if (!streams_ || !counts_first_tokens_) return;
+  if (!streams_) return;
+  succeed(route, now);
+  if (!counts_first_tokens_) return;
   const Instance& in = instances_[route.instance];
   if (in.scheduler != nullptr) in.scheduler->on_response_started(request.id.value(), now);
 }
@@ -559,6 +565,8 @@ void Router::on_first_token(const workloads::Request& request, const Route& rout
 void Router::on_completed(const workloads::Request& request, const Route& route, bool answered,
                           SimTime now) {
   if (omniscient_) omniscient_->on_completed(request);
+  end_tries(request, now);
+  if (answered && !streams_) succeed(route, now);
   Instance& in = instances_[route.instance];
   if (in.life != route.life) return;
   if (in.balancer != nullptr)
@@ -574,6 +582,39 @@ void Router::on_completed(const workloads::Request& request, const Route& route,
   if (in.flow != nullptr)
     in.flow->on_completed(sessions_.flow(request), request.prompt->tokens, request.output_tokens,
                           now);
+}
+
+bool Router::on_outcome(const Route& route, std::uint32_t server, bool success, SimTime now) {
+  const Instance& in = instances_[route.instance];
+  return in.life == route.life && in.balancer != nullptr &&
+         in.balancer->on_outcome(server, success, now);
+}
+
+// Routers see the status with the headers: a stream that breaks later has succeeded. Both servers
+// of a pair get the status of the answer (smg v1.9.0 model_gateway/src/routers/http/pd_router.rs).
+void Router::succeed(const Route& route, SimTime now) {
+  (void)on_outcome(route, route.pick.server, true, now);
+  if (route.prefill) (void)on_outcome(route, route.pick.prefill_server, true, now);
+}
+
+void Router::end_try(const workloads::Request& request, const Route& route, SimTime now) {
+  if (!discovery_facts(plan_.scenario.routing.balancer).retries.keeps_tries) {
+    on_completed(request, route, false, now);
+    return;
+  }
+  if (omniscient_) omniscient_->on_completed(request);
+  tries_.emplace_back(request.id, route);
+}
+
+void Router::end_tries(const workloads::Request& request, SimTime now) {
+  std::erase_if(tries_, [&](const auto& one) {
+    const auto& [id, route] = one;
+    const Instance& in = instances_[route.instance];
+    if (id != request.id) return false;
+    if (in.life == route.life)
+      in.balancer->on_completed(route.pick, {.id = id.value(), .now = now});
+    return true;
+  });
 }
 
 Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& request,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -42,7 +43,7 @@ class Router {
   std::uint32_t next_instance();
   /// A request arrives at `now`; the decision about it is known at the time returned, which is
   /// later where the router processes are busy and where the prompt is long.
-  SimTime admit(const workloads::Request& request, SimTime now);
+  DecisionQueue::Turn admit(const workloads::Request& request, SimTime now);
   const DecisionQueue& decision_queue() const { return decisions_; }
   /// Decides at `now` with what is visible then, and counts the request as in flight, unless it is
   /// held. `turn` is BalancerRequest::turn, the request's own id where absent.
@@ -111,6 +112,13 @@ class Router {
   /// `answered`: the client has the whole answer.
   void on_completed(const workloads::Request& request, const Route& route, bool answered,
                     SimTime now);
+  /// A server of a route (BalancerPick::server) has answered, or failed before it did. True: its
+  /// circuit breaker in this process opens.
+  bool on_outcome(const Route& route, std::uint32_t server, bool success, SimTime now);
+  /// A try has failed, and the process makes another one.
+  void end_try(const workloads::Request& request, const Route& route, SimTime now);
+  /// The request ends, wherever it is: its failed tries are no longer in flight.
+  void end_tries(const workloads::Request& request, SimTime now);
 
   /// Lets `probe` look into decisions, or make them differently.
   void set_probe(DecisionProbe& probe, const RouterKeyOptions& key_options);
@@ -163,6 +171,7 @@ class Router {
   void price(Route& route, const workloads::Request& request, const PromptKeys& keys, SimTime now);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                            SimTime now);
+  void succeed(const Route& route, SimTime now);
   std::string_view adapter_name(const workloads::Request& request) const;
   std::int32_t objective(const workloads::Request& request) const;
   std::int64_t prompt_bytes(const workloads::Request& request) const;
@@ -188,6 +197,8 @@ class Router {
   std::optional<DecisionReporter> reporter_;
   BalancerInputs balancer_inputs_;
   ClientSessions sessions_;
+  /// Failed tries of open requests, where the product counts them as in flight.
+  std::vector<std::pair<RequestId, Route>> tries_;
 };
 
 }  // namespace routesim::sim

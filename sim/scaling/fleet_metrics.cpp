@@ -79,6 +79,8 @@ constexpr std::array<Row, kFleetMetrics> kRows = {{
     {M::kRouterRunning, kG,
      "inference_objective_running_requests llm_d_router_epp_running_requests "
      "llm_d_epp_request_running"},
+    // KubeAI @2f32ef4 internal/metrics/metrics.go: those that wait for a server among them.
+    {M::kRouterActive, kG, "kubeai_inference_requests_active"},
     {M::kRouterRequests, kC,
      "inference_objective_request_total llm_d_router_epp_request_total llm_d_epp_request_total "
      "vllm:num_incoming_requests_total"},

@@ -41,6 +41,7 @@ enum class FleetMetric : std::uint8_t {
   kFlowQueueBytes,
   kFlowSaturation,
   kRouterRunning,
+  kRouterActive,
   kRouterRequests,
   kRouterErrors,
   kRouterTtft,
@@ -53,7 +54,7 @@ enum class FleetMetric : std::uint8_t {
   kReplicasReady,
   kReplicasUnavailable
 };
-inline constexpr std::size_t kFleetMetrics = 33;
+inline constexpr std::size_t kFleetMetrics = 34;
 
 enum class FleetMetricKind : std::uint8_t { kGauge, kCounter, kHistogram };
 

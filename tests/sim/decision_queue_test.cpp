@@ -11,7 +11,7 @@ namespace {
 
 std::int64_t decided_ms(DecisionQueue& queue, std::int64_t arrival_ms,
                         std::int64_t service_ms = 10) {
-  const SimTime end = queue.admit(at_ms(arrival_ms), Duration::milliseconds(service_ms));
+  const SimTime end = queue.admit(at_ms(arrival_ms), Duration::milliseconds(service_ms)).end;
   return (end - SimTime::zero()).ns() / 1'000'000;
 }
 

@@ -64,8 +64,6 @@ TEST(Discovery, KnowsTheRetriesOfRouters) {
     EXPECT_EQ(f.retries.most, 4);  // five tries
     EXPECT_EQ(f.retries.first_back_off, Duration::milliseconds(50));
     EXPECT_EQ(f.retries.back_off_factor, 1.5);
-    EXPECT_EQ(f.breaker.failures, 10);
-    EXPECT_EQ(f.breaker.open, Duration::seconds(60));
   }
   // kubeai @2f32ef4 internal/manager/run.go:264
   EXPECT_EQ(facts_of("least-load").retries.most, 3);
@@ -73,7 +71,6 @@ TEST(Discovery, KnowsTheRetriesOfRouters) {
   for (const char* const name : {"endpoint-picker", "k8s-service", "production-stack-roundrobin",
                                  "aibrix-random", "dynamo-kv", "envoy-least-request"}) {
     EXPECT_EQ(facts_of(name).retries.most, 0) << name;
-    EXPECT_EQ(facts_of(name).breaker.failures, 0) << name;
   }
 }
 
@@ -106,14 +103,10 @@ TEST(Discovery, BacksOffAsTheRoutersDo) {
   EXPECT_EQ(all(facts_of("k8s-service").retries, RetriedByRouter::kRefused, 8), Ms{});
 }
 
-// What a router has and a run does not act on is said.
-TEST(Discovery, SaysWhatIsNotSimulated) {
+TEST(Discovery, HasASource) {
   for (const policies::BalancerRow& row : policies::kBalancers) {
     const DiscoveryFacts& f = facts_of(std::string(row.name));
     EXPECT_FALSE(f.source.empty()) << row.name;
-    if (f.breaker.failures > 0) {
-      EXPECT_FALSE(f.not_simulated.empty()) << row.name;
-    }
     EXPECT_LE(f.leave, f.leave_unseen) << row.name;
   }
 }

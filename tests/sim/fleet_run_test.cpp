@@ -171,8 +171,37 @@ TEST(FleetRun, ARouterThatRestartsCutsWhatItCarries) {
   const RunResult r =
       run_by_hand(turns({{.at_ms = 0, .output = 5}, {.at_ms = 50}, {.at_ms = 100}}, 1, {e}));
   EXPECT_EQ(end_ms(r.requests[0]), 25);
-  EXPECT_EQ(r.requests[1].outcome, workloads::Outcome::kError);
+  EXPECT_EQ(r.requests[0].failure, std::string("ServerDisconnectedError"));
+  EXPECT_EQ(end_ms(r.requests[1]), 50);
+  EXPECT_EQ(r.requests[1].failure, std::string("ClientConnectorError"));
   EXPECT_EQ(r.requests[2].outcome, workloads::Outcome::kSuccess);
+}
+
+// A decision takes 100 ms. Two requests wait for theirs when the router ends at 150 ms; the process
+// that is there at 155 ms decides at once about the next one. Of two processes only the first ends:
+// it loses what waits there, and the other one gets the request that comes meanwhile.
+TEST(FleetRun, ARouterThatRestartsForgetsWhatWaitsForItsDecision) {
+  FleetEventConfig e = event(FleetEventKind::kRouterRestart, 150);
+  e.lasts = ms(5);
+  RunPlan plan =
+      turns({{.at_ms = 0}, {.at_ms = 0}, {.at_ms = 20}, {.at_ms = 152}, {.at_ms = 160}}, 1, {e});
+  plan.scenario.routing.service_time = ms(100);
+  RunResult r = run_by_hand(plan);
+  EXPECT_EQ(end_ms(r.requests[0]), 110);
+  for (const int i : {1, 2}) {
+    EXPECT_EQ(end_ms(r.requests[i]), 150) << i;
+    EXPECT_EQ(r.requests[i].failure, std::string("ServerDisconnectedError")) << i;
+  }
+  EXPECT_EQ(r.requests[3].failure, std::string("ClientConnectorError"));
+  EXPECT_EQ(end_ms(r.requests[3]), 152);
+  EXPECT_EQ(end_ms(r.requests[4]), 270);
+  plan.scenario.routing.router_replicas = 2;
+  r = run_by_hand(plan);
+  EXPECT_EQ(end_ms(r.requests[0]), 110);
+  EXPECT_EQ(end_ms(r.requests[1]), 120);  // The server takes it with its second step,
+  EXPECT_EQ(end_ms(r.requests[2]), 150);
+  EXPECT_EQ(end_ms(r.requests[3]), 262);
+  EXPECT_EQ(end_ms(r.requests[4]), 272);  // and this one with the step after that one's.
 }
 
 // Without any server every request is refused, and the run ends.
@@ -180,8 +209,7 @@ TEST(FleetRun, AnEmptyPoolRefuses) {
   FleetEventConfig none = event(FleetEventKind::kScale, 0);
   none.replicas = 0;
   for (const BalancerKind kind :
-       {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kLeastLoad,
-        BalancerKind::kPrefixHash, BalancerKind::kK8sService}) {
+       {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kK8sService}) {
     RunPlan plan = turns({{.at_ms = 100}, {.at_ms = 200}}, 2, {none});
     plan.scenario.routing.balancer = kind;
     const RunResult r = run_by_hand(plan);
@@ -230,6 +258,119 @@ TEST(FleetRun, ARouterGivesUpInTheEnd) {
   EXPECT_EQ(r.requests[0].failure, std::string("ServerDisconnectedError"));
 }
 
+/// SMG or vLLM's router, which takes turns, and whose server 0 ends at 25 ms for `down`. It does
+/// not hear of it before `unseen`.
+RunPlan breaking(const std::string& product, std::vector<Sent> script, std::int64_t servers,
+                 std::int64_t down, std::int64_t unseen = 600'000) {
+  FleetEventConfig crash = event(FleetEventKind::kCrash, 25, {0});
+  crash.lasts = ms(down);
+  RunPlan plan = turns(std::move(script), servers, {crash});
+  plan.scenario.routing.balancer = *policies::find_balancer(product + "-round-robin");
+  plan.scenario.routing.discovery->leave_unseen = ms(unseen);
+  return plan;
+}
+
+/// Requests at each whole second of [first, last].
+std::vector<Sent> every_second(std::int64_t first, std::int64_t last) {
+  std::vector<Sent> script;
+  for (std::int64_t s = first; s <= last; ++s) script.push_back({.at_ms = s * 1'000});
+  return script;
+}
+
+// A failed try at server 0, and the next one at server 1: that leaves the turn to server 0. After
+// ten of them its breaker opens, at 10 s, and requests go to server 1 at once. From 70 s on server
+// 0 has its turns again; one more failure, at 70 or 71 s, is enough then.
+TEST(FleetRun, ABreakerPassesOverAServerThatFails) {
+  for (const std::string product : {"smg", "vllm-router"}) {
+    RunPlan plan = breaking(product, every_second(1, 69), 2, 900'000);
+    RunResult r = run_by_hand(plan);
+    EXPECT_EQ(r.fleet->sent_again, 10);
+    EXPECT_EQ(r.summary.failures, 0);
+    for (int i = 10; i < 69; ++i) EXPECT_EQ(end_ms(r.requests[i]), 1'000 * (i + 1) + 10) << i;
+    const auto opens =
+        std::ranges::find(r.fleet->marks, "trips a router's breaker", &FleetMark::what);
+    ASSERT_NE(opens, r.fleet->marks.end());
+    EXPECT_EQ(opens->at_s, 10);
+    EXPECT_EQ(opens->subject, "pool-0");
+    r = run_by_hand(breaking(product, every_second(1, 129), 2, 900'000));
+    EXPECT_EQ(r.fleet->sent_again, 11);
+    // Each process has its own, and a process that starts has a new one.
+    plan.scenario.routing.router_replicas = 2;
+    EXPECT_EQ(run_by_hand(plan).fleet->sent_again, 20);
+    plan.scenario.routing.router_replicas = 1;
+    plan.scenario.events.push_back(event(FleetEventKind::kRouterRestart, 30'500));
+    plan.scenario.events.back().lasts = ms(5);
+    EXPECT_EQ(run_by_hand(plan).fleet->sent_again, 20);
+    // So has a server that leaves, at 15.025 s, and returns.
+    r = run_by_hand(breaking(product, every_second(1, 30), 2, 20'000, 15'000));
+    EXPECT_EQ(r.fleet->sent_again, 10);
+    EXPECT_EQ(r.requests[20].endpoint + r.requests[21].endpoint, 1);
+    plan = breaking(product, every_second(1, 69), 2, 900'000);
+    policies::BalancerSettings& settings = plan.scenario.routing.balancing;
+    settings.smg.emplace().breaker.disable_circuit_breaker = true;
+    settings.vllm_router.emplace().breaker.disable_circuit_breaker = true;
+    EXPECT_EQ(run_by_hand(plan).fleet->sent_again, 69);
+  }
+}
+
+// One server, which is back at 20 s. Two requests fail ten times, the last time 0.4 s after 1 s.
+// The next ones are refused after five tries, also when it is back. From 61.4 s on it is half-open;
+// two answers leave it so, the third closes it. When the server fails again, at 70 s, a breaker
+// that is half-open opens with the first failure, and a closed one not with five: what comes when
+// the server is back tells them apart.
+TEST(FleetRun, ABreakerClosesAfterThreeAnswers) {
+  for (const std::int64_t answers : {2, 3}) {
+    std::vector<Sent> script;
+    for (const std::int64_t at : {30, 1'000, 2'000, 30'000}) script.push_back({.at_ms = at});
+    for (std::int64_t i = 0; i < answers; ++i) script.push_back({.at_ms = 62'000 + 100 * i});
+    script.push_back({.at_ms = 71'000});
+    script.push_back({.at_ms = 81'000});
+    RunPlan plan = breaking("smg", script, 1, 20'000);
+    plan.scenario.events.push_back(event(FleetEventKind::kCrash, 70'000, {0}));
+    plan.scenario.events.back().lasts = ms(10'000);
+    const RunResult r = run_by_hand(plan);
+    for (const int i : {0, 1})
+      EXPECT_EQ(r.requests[i].failure, std::string("ClientConnectorError")) << i;
+    for (const int i : {2, 3})
+      EXPECT_EQ(r.requests[i].failure, std::string("503 Service Unavailable")) << i;
+    for (int i = 4; i < 4 + answers; ++i)
+      EXPECT_EQ(r.requests[i].outcome, workloads::Outcome::kSuccess) << i;
+    EXPECT_EQ(r.requests[4 + answers].failure,
+              std::string(answers == 3 ? "ClientConnectorError" : "503 Service Unavailable"));
+    EXPECT_EQ(r.requests[5 + answers].outcome == workloads::Outcome::kSuccess, answers == 3);
+  }
+}
+
+// A stream that breaks has been answered: twelve of them open nothing. Answers that are not
+// streamed fail, and are tried again; the tenth of twelve opens the breaker.
+TEST(FleetRun, AStreamThatBreaksIsNoFailure) {
+  for (const bool streams : {true, false}) {
+    RunPlan plan = breaking("smg", std::vector<Sent>(12, {.at_ms = 0, .output = 9}), 1, 100);
+    if (!streams)
+      plan.scenario.workload.load.emplace<workloads::inference_perf::Workload>().config.emplace();
+    const RunResult r = run_by_hand(plan);
+    EXPECT_EQ(r.fleet->lost, 12);
+    const bool opened = std::ranges::any_of(
+        r.fleet->marks, [](const FleetMark& m) { return m.what.starts_with("trips a router"); });
+    EXPECT_EQ(opened, !streams);
+    EXPECT_EQ(r.fleet->sent_again > 0, !streams);
+  }
+}
+
+// The tries of a request that failed count at server 0 until it ends, so that the next try goes to
+// server 1. If they did not, one of 16 requests would meet server 0 four times and fail.
+TEST(FleetRun, KubeAiCountsFailedTries) {
+  FleetEventConfig crash = event(FleetEventKind::kCrash, 25, {0});
+  crash.lasts = ms(600'000);
+  RunPlan plan = turns(every_second(1, 100), 2, {crash});
+  plan.scenario.routing.balancer = BalancerKind::kLeastLoad;
+  plan.scenario.routing.discovery->leave_unseen = ms(600'000);
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.summary.failures, 0);
+  EXPECT_GT(r.fleet->sent_again, 30);
+  EXPECT_LT(r.fleet->sent_again, 70);
+}
+
 // A pool that begins without a server: its first one is started at 20 ms, ready at 120 ms and known
 // at 121 ms.
 TEST(FleetRun, APoolMayBeginEmpty) {
@@ -243,11 +384,25 @@ TEST(FleetRun, APoolMayBeginEmpty) {
   EXPECT_EQ(r.fleet->pools[0].starts, 1);
 }
 
-// Ray Serve holds requests until there is a server. An autoscaler that looks, and never asks for
-// one, does not keep the run alive for ever.
+// KubeAI holds the first two until 121 ms. The server has a step for each.
+TEST(FleetRun, KubeAiWaitsForAServer) {
+  FleetEventConfig one = event(FleetEventKind::kScale, 20);
+  one.replicas = 1;
+  RunPlan plan = turns({{.at_ms = 0}, {.at_ms = 119}, {.at_ms = 140}}, 0, {one});
+  for (const BalancerKind kind : {BalancerKind::kLeastLoad, BalancerKind::kPrefixHash}) {
+    plan.scenario.routing.balancer = kind;
+    const RunResult r = run_by_hand(plan);
+    EXPECT_EQ(r.summary.failures, 0);
+    EXPECT_EQ(end_ms(r.requests[0]), 131);
+    EXPECT_EQ(end_ms(r.requests[1]), 141);
+    EXPECT_EQ(end_ms(r.requests[2]), 151);
+  }
+}
+
+// Ray Serve and KubeAI hold requests until there is a server. An autoscaler that looks, and never
+// asks for one, does not keep the run alive for ever.
 TEST(FleetRun, AWaitInVainEnds) {
   RunPlan plan = turns({{.at_ms = 100}}, 0, {});
-  plan.scenario.routing.balancer = *policies::find_balancer("ray-power-of-two");
   AutoscalerConfig c;
   c.kind = AutoscalerKind::kKeda;
   c.min_replica_count = 0;
@@ -256,7 +411,16 @@ TEST(FleetRun, AWaitInVainEnds) {
   plan.pools.front().config.autoscaler = c;
   plan.pools.front().extra_places = 4;
   plan.scenario.cluster.pools = {plan.pools.front().config};
-  EXPECT_THROW((void)run_by_hand(plan), NoServerError);
+  for (const char* const name : {"ray-power-of-two", "least-load", "prefix-hash"}) {
+    plan.scenario.routing.balancer = *policies::find_balancer(name);
+    EXPECT_THROW((void)run_by_hand(plan), NoServerError) << name;
+  }
+  // One that counts what waits at KubeAI starts a server.
+  plan.scenario.cluster.pools[0].autoscaler->triggers[0].query = "kubeai_inference_requests_active";
+  plan.pools[0].config = plan.scenario.cluster.pools[0];
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.summary.failures, 0);
+  EXPECT_EQ(r.fleet->pools[0].starts, 1);
 }
 
 // The crash fails one request, and an autoscaler that wants half an error for each server asks for
@@ -379,18 +543,30 @@ AutoscalerConfig quick_autoscaler(RandomStream& random) {
 }
 
 /// Some scenarios get routers that try again themselves, or links that are lost.
-void vary(Scenario& s, std::uint64_t seed) {
+void vary(RunPlan& plan, std::uint64_t seed) {
+  Scenario& s = plan.scenario;
   for (FleetEventConfig& e : s.events)
     if (e.kind == FleetEventKind::kSlow && s.cluster.pools.size() > 1 && seed % 2 == 0) {
       e.kind = FleetEventKind::kLinkLost;
       e.factor.reset();
     }
   const BalancerKind was = s.routing.balancer;
-  if (was != BalancerKind::kRoundRobin && was != BalancerKind::kRandom) return;
   RandomStream random(seed, Stream::kTest, 78);
+  if (random.below(3) == 0) s.routing.service_time = ms(draw(random, 0, 20));
+  const bool with_prefill = plan.pools.size() > 1 && random.below(2) == 0;
+  if (was != BalancerKind::kRoundRobin && was != BalancerKind::kRandom && !with_prefill) return;
   const std::array names{"smg-round-robin", "vllm-router-random", "ray-power-of-two", ""};
-  const std::string name = names[random.below(names.size())];
-  if (!name.empty()) s.routing.balancer = *policies::find_balancer(name);
+  const std::string name = names[random.below(with_prefill ? 2 : names.size())];
+  if (name.empty()) return;
+  s.routing.balancer = *policies::find_balancer(name);
+  plan.endpoint_picker.reset();
+  const policies::CircuitBreakerSettings breaker{.cb_failure_threshold = draw(random, 1, 4),
+                                                 .cb_success_threshold = draw(random, 1, 3),
+                                                 .cb_timeout_duration = ms(draw(random, 0, 80))};
+  s.routing.balancing.smg.emplace().breaker = breaker;
+  s.routing.balancing.vllm_router.emplace().breaker = breaker;
+  if (random.below(3) == 0)  // Answers are not streamed.
+    s.workload.load.emplace<workloads::inference_perf::Workload>().config.emplace();
 }
 
 /// Requests wait at the gateway until a leader is elected.
@@ -475,7 +651,7 @@ RunPlan eventful_plan(std::uint64_t seed) {
                                         .leave = ms(draw(random, 0, 30)),
                                         .leave_unseen = ms(draw(random, 0, 60))};
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
-  vary(s, seed);
+  vary(plan, seed);
   vary_feeds(plan, seed);
   return plan;
 }
@@ -498,7 +674,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   const char* count = std::getenv("ROUTESIM_SWARM_COUNT");
   const std::uint64_t begin = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
   const std::uint64_t scenarios = count != nullptr ? std::strtoull(count, nullptr, 10) : 2'000;
-  std::int64_t lost = 0, again = 0, fell_back = 0, starts = 0, led = 0;
+  std::int64_t lost = 0, again = 0, fell_back = 0, starts = 0, led = 0, opened = 0;
   std::array<std::int64_t, 5> of_tiers{};  ///< Runs with hits of each kind, failed pulls and loads.
   for (std::uint64_t seed = begin; seed < begin + scenarios; ++seed) {
     const RunPlan plan = eventful_plan(seed);
@@ -511,6 +687,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
       for (const FleetPoolResult& p : r.fleet->pools) starts += p.starts;
       if (r.fleet->lost > 0) count_tiers(plan.pools.front().rules.tiers, r, of_tiers);
       led += std::ranges::count(r.fleet->marks, "router leads", &FleetMark::what);
+      for (const FleetMark& m : r.fleet->marks) opened += m.what.starts_with("trips") ? 1 : 0;
     } catch (const NoServerError&) {
       // Flow control, and Ray Serve, wait for ever for a pool that stays empty.
     } catch (const std::exception& e) {
@@ -525,6 +702,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   EXPECT_GT(starts, 1'000);
   for (const std::int64_t n : of_tiers) EXPECT_GT(n, 5) << &n - of_tiers.data();
   EXPECT_GT(led, 20);
+  EXPECT_GT(opened, 50);
 }
 
 // Every request of a reported stage is once good, late or failed.

@@ -26,7 +26,8 @@ void add_needs(BalancerNeeds& all, const BalancerNeeds& more) {
 
 }  // namespace
 
-LegBalancer::LegBalancer(LegPolicies policies) : policies_(std::move(policies)) {
+LegBalancer::LegBalancer(LegPolicies policies)
+    : policies_(std::move(policies)), breakers_(policies_.breaker) {
   prefill_.name = "prefill";
   if (needs().kv_events) blocks_.emplace();
   for (LegPolicy* p : {policies_.single.get(), policies_.prefill.get(), policies_.decode.get()})
@@ -69,10 +70,13 @@ std::optional<std::uint32_t> LegBalancer::pick_leg(LegPolicy& policy, const Leg&
                                                    std::optional<std::uint32_t> forced,
                                                    const BalancerRequest& request) {
   std::optional<Leg> bounded;
-  if (restricted() || forced) {
+  if (restricted() || forced || breakers_.any_open()) {
     bounded = whole;
     bounded->healthy = offered(whole.healthy);
     bounded->forced = forced;
+    std::erase_if(bounded->healthy, [&](std::uint32_t w) {
+      return !breakers_.lets_through(index_holder(w), request.now);
+    });
   }
   const Leg& leg = bounded ? *bounded : whole;
   if (leg.healthy.empty()) return std::nullopt;
@@ -111,6 +115,11 @@ void LegBalancer::on_sent(const BalancerPick& pick, const BalancerRequest& reque
 void LegBalancer::on_first_token(const BalancerPick& /*pick*/, std::uint64_t id, SimTime /*now*/) {
   for (LegPolicy* p : {policies_.single.get(), policies_.prefill.get(), policies_.decode.get()})
     p->on_first_token(id);
+}
+
+bool LegBalancer::on_outcome(std::uint32_t server, bool success, SimTime now) {
+  return (policies_.breaks_with_prefill || !disaggregated_) &&
+         breakers_.record(server, success, now);
 }
 
 void LegBalancer::on_completed(const BalancerPick& pick, const BalancerOutcome& outcome) {

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "policies/balancers/kit/announced_blocks.h"
 #include "policies/balancers/kit/balancer.h"
+#include "policies/balancers/kit/circuit_breakers.h"
 #include "policies/balancers/kit/named_servers.h"
 
 namespace routesim::policies {
@@ -62,6 +63,8 @@ struct LegPolicies {
   std::shared_ptr<LegPolicy> single;  ///< Without prefill servers.
   std::shared_ptr<LegPolicy> prefill, decode;
   std::optional<LegOverload> overload = {};
+  CircuitBreakerSettings breaker = {};
+  bool breaks_with_prefill = true;  ///< Breakers count where prefill servers are, too.
 };
 
 /// Chooses leg by leg. Servers of role prefill make the router disaggregated.
@@ -75,6 +78,7 @@ class LegBalancer final : public Balancer {
   BalancerAnswer pick(const BalancerRequest& request) override;
   void on_sent(const BalancerPick& pick, const BalancerRequest& request = {}) override;
   void on_first_token(const BalancerPick& pick, std::uint64_t id, SimTime now) override;
+  bool on_outcome(std::uint32_t server, bool success, SimTime now) override;
   void on_completed(const BalancerPick& pick, const BalancerOutcome& outcome = {}) override;
 
  private:
@@ -84,6 +88,7 @@ class LegBalancer final : public Balancer {
 
   LegPolicies policies_;
   std::optional<AnnouncedBlocks> blocks_;
+  CircuitBreakers breakers_;
   bool disaggregated_ = false;
   Leg prefill_, decode_;  ///< decode_ is the only leg of a router that is not disaggregated.
 };

@@ -1,4 +1,5 @@
 // KubeAI's load balancer (internal/loadbalancer): LeastLoad, PrefixHash, and how it reads requests.
+// A request waits while no server serves it (group.go, getBestAddr).
 #pragma once
 
 #include <algorithm>
@@ -113,7 +114,7 @@ class LeastLoad final : public Balancer {
         least = std::min(least, load[i]);
       }
     }
-    if (ties == 0) return std::nullopt;
+    if (ties == 0) return BalancerAnswer::held();
     std::uint64_t chosen = ties == 1 ? 0 : random_.below(ties);
     for (std::uint32_t i = 0; i < load.size(); ++i) {
       if (load[i] != least || (!all && !serves(i, request.adapter))) continue;
@@ -140,7 +141,7 @@ class PrefixHash final : public Balancer {
   }
 
   BalancerAnswer pick(const BalancerRequest& request) override {
-    if (ring_.size() == 0) return std::nullopt;
+    if (ring_.size() == 0) return BalancerAnswer::held();
     key_.assign(request.adapter);
     key_ += first_code_points(request.prefix, prefix_chars_);
     std::size_t at = ring_.locate(xxh64(key_));
@@ -155,7 +156,7 @@ class PrefixHash final : public Balancer {
       }
       if (++at == ring_.size()) at = 0;
     }
-    if (!fallback) return std::nullopt;
+    if (!fallback) return BalancerAnswer::held();
     return pick_of(*fallback);
   }
 

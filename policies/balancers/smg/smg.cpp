@@ -292,6 +292,7 @@ void describe(Describer& d, SmgSettings& s) {
         s.max_idle);
   field(d, {"bucket_adjust_interval", "bucket: between two adjustments, and the window counted."},
         s.bucket_adjust_interval, DurationRange{.min = Duration::milliseconds(1)});
+  describe(d, s.breaker);
 }
 
 std::unique_ptr<Balancer> make_smg(SmgPolicy policy, const SmgSettings& settings,
@@ -302,7 +303,8 @@ std::unique_ptr<Balancer> make_smg(SmgPolicy policy, const SmgSettings& settings
                    .prefill = make_leg(settings.prefill_policy.value_or(policy), settings,
                                        RandomStream(seed, Stream::kBalancer, 1)),
                    .decode = make_leg(settings.decode_policy.value_or(policy), settings,
-                                      RandomStream(seed, Stream::kBalancer, 2))};
+                                      RandomStream(seed, Stream::kBalancer, 2)),
+                   .breaker = settings.breaker};
   if (settings.worker_overload_protection && smg_polls(settings) &&
       smg_release(settings) >= SmgRelease::k1_12)
     legs.overload = {.waiting = static_cast<double>(settings.worker_overload_waiting_requests),

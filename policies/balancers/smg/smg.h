@@ -3,6 +3,7 @@
 // model_gateway/src/policies of lightseekorg/smg @73da68ca and of smg 1.10.1, 1.12.0 and 1.13.0.
 #pragma once
 
+#include "policies/balancers/kit/circuit_breakers.h"
 #include "policies/balancers/kit/family.h"
 
 namespace routesim::policies {
@@ -70,6 +71,7 @@ struct SmgSettings {
   SmgAssignment assignment_mode = SmgAssignment::kRandom;
   Duration max_idle = Duration::seconds(14'400);
   Duration bucket_adjust_interval = Duration::seconds(5);
+  CircuitBreakerSettings breaker;
 };
 void describe(Describer& d, SmgSettings& s);
 

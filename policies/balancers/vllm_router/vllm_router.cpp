@@ -289,6 +289,7 @@ void describe(Describer& d, VllmRouterSettings& s) {
         s.router_temperature, RealRange{.min = 0, .max = 1e9});
   field(d, {"kv_penalty_host", "kv-aware: credit of a block in a lower tier."}, s.kv_penalty_host,
         RealRange{.min = 0, .max = 1});
+  describe(d, s.breaker);
 }
 
 /// A leg's own policy must be in the release, too.
@@ -315,10 +316,13 @@ std::unique_ptr<Balancer> make_vllm_router(VllmRouterPolicy policy,
     return own ? make_leg(*own, settings, RandomStream(seed, Stream::kBalancer, entity)) : common;
   };
   const std::shared_ptr<LegPolicy> common = make_leg(policy, settings, random);
+  // src/routers/http/vllm_pd_router.rs reads breakers and tells them nothing.
   return std::make_unique<LegBalancer>(
       LegPolicies{.single = common,
                   .prefill = leg(settings.prefill_policy, 1, common),
-                  .decode = leg(settings.decode_policy, 2, common)});
+                  .decode = leg(settings.decode_policy, 2, common),
+                  .breaker = settings.breaker,
+                  .breaks_with_prefill = false});
 }
 
 }  // namespace routesim::policies

@@ -2,6 +2,7 @@
 // 0.1.16 and 0.1.17 (sdists); power_of_two.rs with polled loads @fa999f98.
 #pragma once
 
+#include "policies/balancers/kit/circuit_breakers.h"
 #include "policies/balancers/kit/family.h"
 
 namespace routesim::policies {
@@ -43,6 +44,7 @@ struct VllmRouterSettings {
   Duration sll_session_expiration = Duration::seconds(7'200);
   double router_temperature = 0;
   double kv_penalty_host = 0.8;
+  CircuitBreakerSettings breaker;
 };
 void describe(Describer& d, VllmRouterSettings& s);
 

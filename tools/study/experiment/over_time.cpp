@@ -27,12 +27,13 @@ using sim::MissedSpan;
 struct Kind {
   std::string_view begins, ends = {}, lasts = {};
 };
-constexpr std::array<Kind, 10> kKinds = {
+constexpr std::array<Kind, 11> kKinds = {
     {{"crashes"},
      {"vanishes with its machine"},
      {"is evicted"},
      {"scales from "},
      {"finds no place for another server"},
+     {"trips a router's breaker"},
      {"roll-out begins", "roll-out is over", "is being rolled out"},
      {"is slow", "is as fast as before", "is slow"},
      {"loses its KV events", "has its KV events heard again", "has lost its KV events"},
