@@ -179,6 +179,9 @@ void Fleet::apply(const Due& due, SimTime now) {
       join(server, now);
       break;
     case What::kLeave:
+      if (discovery_.by_checks && servers_[server].state == State::kReady &&
+          servers_[server].pod == due.epoch)
+        break;
       if (servers_[server].known_pod == due.epoch) leave(server, now);
       // The container was back before anyone had heard that it was gone.
       if (later(servers_[server].since, discovery_.join) <= now) join(server, now);

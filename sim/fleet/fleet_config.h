@@ -56,6 +56,7 @@ void describe(Describer& d, DiscoveryConfig& c);
 struct Discovery {
   Duration join, leave, leave_unseen;
   Duration leave_vanished;  ///< A server that is lost with its machine.
+  bool by_checks = false;   ///< A server that is back before the router hears of it has not left.
 };
 
 enum class FleetEventKind : std::uint8_t {

@@ -182,6 +182,8 @@ void InvariantChecker::on_first_token(const workloads::Request& request, SimTime
 void InvariantChecker::on_lost(const workloads::Request& request, SimTime now) {
   note_time(now);
   Pending& p = pending(request, "lost");
+  // An answer that is not streamed begins anew.
+  if (p.phase == Phase::kAnswering) ++counts_[p.stage].begun_anew;
   p.phase = Phase::kSent;
   p.prefill = -1;
   p.lost = true;
@@ -366,7 +368,7 @@ void InvariantChecker::on_result(const RunResult& result, bool complete) {
     check_stage(s, result.stages[s]);
     gaps += result.stages[s].inter_token_latency.count();
     expected += counts_[s].gaps;
-    failed += counts_[s].failed;
+    failed += counts_[s].failed + counts_[s].begun_anew;
   }
   // Loads side by side have theirs together.
   if (!result.stages.empty() && result.stages[0].info.part >= 0)

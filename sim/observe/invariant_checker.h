@@ -88,7 +88,7 @@ class InvariantChecker final : public Observer {
     SimTime sent, first_token;
   };
   struct StageCount {
-    std::int64_t sent = 0, done = 0, failed = 0, gaps = 0;
+    std::int64_t sent = 0, done = 0, failed = 0, gaps = 0, begun_anew = 0;
   };
   struct Endpoint {
     std::int64_t open_holds = 0;  ///< Prefilled for a request that has not read the blocks.

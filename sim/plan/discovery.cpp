@@ -32,6 +32,20 @@ constexpr DiscoveryFacts with_retries(DiscoveryFacts facts) {
   return facts;
 }
 
+/// Pods that are deleted leave at once, those that are not ready when three health checks have
+/// failed, one a minute: the third comes after 150 s in the mean.
+constexpr DiscoveryFacts kSmg = with_retries(
+    {.of = "smg",
+     .join = kKubelet,
+     .leave = kWatch,
+     .leave_unseen = Duration::seconds(150),
+     .by_lease = true,
+     .by_checks = true,
+     .not_simulated = "one habit: SMG sends again to a server that failed three health checks when "
+                      "it has passed two, a minute or two after it is back; here at once",
+     .source = "smg v1.9.0 model_gateway/src/config/types.rs (RetryConfig), "
+               "src/service_discovery.rs (reconcile_pods), src/worker/manager.rs"});
+
 /// A handle that finds a replica dead chooses again, as often as it takes
 /// (python/ray/serve/_private/constants.py: RAY_SERVE_ROUTER_RETRY_INITIAL_BACKOFF_S 0.025,
 /// multiplier 2, most 0.5; the first at once).
@@ -61,11 +75,10 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
     watches_pods("envoy",
                  "Envoy 1.39 EDS, fed by endpoint slices; outlier_detection and health_checks are "
                  "absent unless they are configured"),
-    with_retries(watches_pods("smg",
-                              "smg v1.9.0 model_gateway/src/config/types.rs (RetryConfig), "
-                              "src/service_discovery.rs")),
+    kSmg,
     with_retries(watches_pods("vllm_router",
-                              "vllm-project/router @06127e3 src/config/types.rs (RetryConfig)")),
+                              "vllm-router 0.1.17 src/config/types.rs (RetryConfig), "
+                              "src/service_discovery.rs: a pod that is not ready is removed")),
     watches_pods(
         "production_stack",
         "vllm-stack 0.1.12 src/vllm_router/service_discovery.py: containers that are ready "

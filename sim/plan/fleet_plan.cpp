@@ -335,7 +335,8 @@ Discovery discovery_of(const RoutingConfig& routing) {
   return {.join = c.join.value_or(facts.join),
           .leave = c.leave.value_or(facts.leave),
           .leave_unseen = unseen,
-          .leave_vanished = facts.by_lease ? unseen : Fleet::kNodeGrace + unseen};
+          .leave_vanished = facts.by_lease ? unseen : Fleet::kNodeGrace + unseen,
+          .by_checks = facts.by_checks};
 }
 
 bool carries_requests(const RoutingConfig& routing) {

@@ -35,8 +35,7 @@ TEST(Discovery, WatchesPods) {
   EXPECT_EQ(delays("aibrix-random"), "1000 100 1000");
   // vllm-stack 0.1.12 src/vllm_router/service_discovery.py:697
   EXPECT_EQ(delays("production-stack-roundrobin"), "1000 100 1000");
-  // smg v1.9.0 model_gateway/src/service_discovery.rs:700-712
-  EXPECT_EQ(delays("smg-random"), "1000 100 1000");
+  // vllm-router 0.1.17 src/service_discovery.rs:516
   EXPECT_EQ(delays("vllm-router-random"), "1000 100 1000");
   EXPECT_EQ(delays("envoy-least-request"), "1000 100 1000");
 }
@@ -48,6 +47,9 @@ TEST(Discovery, HasLeasesAndHealthChecks) {
   // Ray @0016b72 python/ray/serve/_private/constants.py: DEFAULT_HEALTH_CHECK_PERIOD_S = 10
   EXPECT_EQ(delays("ray-power-of-two"), "100 100 5000");
   EXPECT_EQ(delays("mooncake-conductor"), "1000 1000 1000");
+  // smg v1.9.0 model_gateway/src/service_discovery.rs:963: "the router's own health checker handles
+  // unhealthy workers"; src/main.rs: three failures, --health-check-interval-secs 60
+  EXPECT_EQ(delays("smg-random"), "1000 100 150000");
 }
 
 // A balancer that is nobody's product hears as an endpoint picker does.

@@ -313,6 +313,18 @@ TEST(FleetRun, ABreakerPassesOverAServerThatFails) {
   }
 }
 
+// Health checks, which SMG trusts, do not see that a server was away that is back. Its breaker
+// stays open until 70 s. vLLM's router hears of the crash, late, and of a server that has a new
+// breaker.
+TEST(FleetRun, HealthChecksSeeWhatIsNow) {
+  for (const bool smg : {true, false}) {
+    const RunResult r =
+        run_by_hand(breaking(smg ? "smg" : "vllm-router", every_second(1, 50), 2, 20'000, 30'000));
+    EXPECT_EQ(r.fleet->sent_again, 10);
+    EXPECT_EQ(r.requests[48].endpoint + r.requests[49].endpoint, smg ? 2 : 1);
+  }
+}
+
 // One server, which is back at 20 s. Two requests fail ten times, the last time 0.4 s after 1 s.
 // The next ones are refused after five tries, also when it is back. From 61.4 s on it is half-open;
 // two answers leave it so, the third closes it. When the server fails again, at 70 s, a breaker
