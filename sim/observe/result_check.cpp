@@ -320,6 +320,8 @@ void check_servers(const RunResult& result, bool complete) {
       (router.gateway ? router.gateway->retries : 0) + (fleet ? fleet->sent_again : 0);
   routing(came <= router.decisions && came + again >= router.decisions,
           "servers got other requests than were decided");
+  // Servers have counted the work for an answer that is begun anew.
+  if (fleet && fleet->sent_again > 0) return;
   require(preemptions == preempted, kParts, "replicas", "stages have other preemptions");
   if (preempted > 0 || looked_up == 0) return;
   // A prompt that is loaded as a whole counts without its last token.
@@ -367,7 +369,8 @@ bool overlap(const StageResult& a, const StageResult& b) {
 
 void check_result(const RunResult& result, bool complete) {
   for (const StageResult& s : result.stages) check_growth(s);
-  bool failed = false;
+  // An answer that is not streamed makes its gaps anew when it is sent again.
+  bool failed = result.fleet && result.fleet->sent_again > 0;
   bool mixed = false;  // A stage that is reported has gaps of one that is not.
   for (const StageResult& s : result.stages) {
     failed = failed || s.failures > 0;

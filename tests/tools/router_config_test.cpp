@@ -55,6 +55,10 @@ TEST(RouterConfig, StartCommandsNamePolicyAndSettings) {
             R"("cache_threshold":0.5}})");
   EXPECT_EQ(routing_of("vllm-router --policy=round_robin"),
             R"({"balancer":"vllm-router-round-robin"})");
+  EXPECT_EQ(routing_of("vllm-router --cb-failure-threshold 5 --cb-timeout-duration-secs 30 "
+                       "--disable-circuit-breaker"),
+            R"({"balancer":"vllm-router-cache-aware","vllm_router":{"cb_failure_threshold":5,)"
+            R"("cb_timeout_duration":30,"disable_circuit_breaker":true}})");
   EXPECT_EQ(routing_of("vllm-router --routing-logic session --session-key x-user-id"),
             R"({"balancer":"production-stack-session",)"
             R"("production_stack":{"session_key":"x-user-id"}})");
