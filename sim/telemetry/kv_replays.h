@@ -61,7 +61,7 @@ class KvReplays {
     SimTime since = SimTime::from_ns(-1);
     SimTime free{};        ///< It waits for a replay until then.
     std::size_t next = 0;  ///< Batches read.
-    std::optional<Ask> ask;
+    std::optional<Ask> ask{};
     policies::SequenceTracker tracker{};
   };
   struct Stream {
