@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/rng.h"
@@ -178,28 +179,36 @@ std::vector<StepTimes> RunRecorder::step_times() const {
   return pools;
 }
 
+const KvTiers& RunRecorder::tiers_of(std::uint32_t endpoint) const {
+  const EndpointHome& at = servers_.endpoints()[endpoint];
+  return servers_.replica(at.replica).scheduler(at.rank).tiers();
+}
+
+// An engine that shares a store has as much of it as any other.
 TierResult RunRecorder::tier_result(std::uint32_t endpoint, const LinkUse& links) const {
   const EndpointHome& at = servers_.endpoints()[endpoint];
-  const BatchScheduler& s = servers_.replica(at.replica).scheduler(at.rank);
-  const KvTiers& tiers = s.tiers();
+  const KvTiers& tiers = tiers_of(endpoint);
   LinkUse use = links;
   if (tiers.rules().copies_in_steps) {
-    const double most = s.rules().tiers.link_bytes_per_s * std::max(1e-9, result_.end.to_seconds());
+    const double most = tiers.rules().link_bytes_per_s * std::max(1e-9, result_.end.to_seconds());
     use.to_gpus = tiers.counters().loaded_bytes / most;
     use.to_host = tiers.counters().stored_bytes / most;
   }
   const EngineTotals totals = servers_.replica(at.replica).totals(at.rank);
   const double chunk = servers_.is_up(endpoint) ? tiers.chunk_bytes() : 0;
+  const double users = tiers.shared() == nullptr ? 1 : static_cast<double>(tiers.shared()->users());
   return {.hbm_query_tokens = totals.counters.prefix_query_tokens,
           .hbm_hit_tokens = totals.counters.prefix_hit_tokens,
           .did = tiers.counters(),
-          .capacity_bytes = static_cast<double>(tiers.capacity()) * chunk,
-          .used_bytes = static_cast<double>(tiers.chunks()) * chunk,
+          .capacity_bytes = static_cast<double>(tiers.capacity()) * chunk / users,
+          .used_bytes = static_cast<double>(tiers.chunks()) * chunk / users,
           .links = use};
 }
 
+// A store that engines share counts once, and as a whole: it may outlive them.
 void RunRecorder::add_tiers(const Transfers& transfers, SimTime end) {
   TierResult all;
+  std::set<const ChunkPool*> stores;
   double taken = 0;
   for (std::uint32_t e = 0; e < servers_.endpoints().size(); ++e) {
     if (!servers_.has_tiers(EndpointId(e))) continue;
@@ -209,8 +218,12 @@ void RunRecorder::add_tiers(const Transfers& transfers, SimTime end) {
     all.hbm_query_tokens += one.hbm_query_tokens;
     all.hbm_hit_tokens += one.hbm_hit_tokens;
     all.did.add(one.did);
-    all.capacity_bytes += one.capacity_bytes;
-    all.used_bytes += one.used_bytes;
+    const KvTiers& tiers = tiers_of(e);
+    const bool is_own = tiers.shared() == nullptr;
+    if (is_own ? servers_.is_up(e) : stores.insert(tiers.shared()).second) {
+      all.capacity_bytes += static_cast<double>(tiers.capacity()) * tiers.chunk_bytes();
+      all.used_bytes += static_cast<double>(tiers.chunks()) * tiers.chunk_bytes();
+    }
     if (!servers_.is_up(e) && servers_.requests(e) == 0) continue;  // A place that was never taken.
     ++taken;
     for (double LinkUse::*use : {&LinkUse::to_gpus, &LinkUse::to_host, &LinkUse::host_memory,

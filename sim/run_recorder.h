@@ -49,6 +49,7 @@ class RunRecorder {
  private:
   void close_stage(StageId stage, SimTime now);
   ReplicaResult replica_result(std::uint32_t endpoint, SimTime end) const;
+  const KvTiers& tiers_of(std::uint32_t endpoint) const;
   TierResult tier_result(std::uint32_t endpoint, const LinkUse& links) const;
   void add_tiers(const Transfers& transfers, SimTime end);
   std::vector<StepTimes> step_times() const;

@@ -80,20 +80,18 @@ std::string chunk_layout(const ResolvedPool& pool) {
          "\n" + std::to_string(tiers.block_bytes);
 }
 
-// The store of a pool's engines, null if they share none.
+// The store of a pool's engines, null if they share none. A process of its own holds all of it
+// where any pool says so, however many servers there are at first.
 ChunkPool* Servers::store_of(const ResolvedPool& pool) {
-  if (!pool.rules.tiers.shared_store) return nullptr;
+  if (!pool.rules.tiers.in_use() || !pool.rules.tiers.shared_store) return nullptr;
   const std::string layout = chunk_layout(pool);
-  std::int64_t whole = 0, given = 0;
+  std::int64_t whole = 0;
   for (const ResolvedPool& p : plan_.pools) {
     const TierRules& tiers = p.rules.tiers;
-    if (!tiers.shared_store || chunk_layout(p) != layout) continue;
-    if (tiers.whole_store)
+    if (tiers.shared_store && tiers.whole_store && chunk_layout(p) == layout)
       whole = std::max(whole, tiers.cpu_chunks);
-    else
-      given += tiers.cpu_chunks * p.config.replicas * p.config.data_parallel;
   }
-  return &stores_.try_emplace(layout, whole >= given ? whole : 0).first->second;
+  return &stores_.try_emplace(layout, whole).first->second;
 }
 
 void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,

@@ -113,9 +113,9 @@ std::uint32_t ChunkPool::part_for(BlockKey key) const {
 std::uint32_t ChunkPool::add_part(std::int64_t chunks) {
   capacity_ += chunks;
   std::size_t part = 1;
-  while (part < parts_.size() && (!parts_[part].lost || parts_[part].room > 0)) ++part;
+  while (part < parts_.size() && parts_[part].in_use) ++part;
   if (part == parts_.size()) parts_.emplace_back();
-  parts_[part] = {.room = chunks};
+  parts_[part] = {.room = chunks, .in_use = true};
   return static_cast<std::uint32_t>(part);
 }
 
@@ -134,7 +134,7 @@ void ChunkPool::forget_part(std::uint32_t part) {
     forget(chunks_[i].key);
     unused_.push_back(i);
   }
-  parts_[part] = {.lost = true};
+  parts_[part] = {};
 }
 
 std::int64_t ChunkPool::readable(std::span<const BlockKey> chunks) const {

@@ -19,7 +19,10 @@ class ChunkPool {
   static constexpr std::int64_t kNoLimit = -1;
   /// One part that stays; without room others are added.
   explicit ChunkPool(std::int64_t capacity)
-      : capacity_(capacity), parts_{{.room = capacity}}, chunks_(1), table_(1 << 10) {}
+      : capacity_(capacity),
+        parts_{{.room = capacity, .in_use = true}},
+        chunks_(1),
+        table_(1 << 10) {}
 
   bool contains(BlockKey key) const { return find(key) != 0; }
   /// How many of the first `chunks` are there in front of the first that is missing.
@@ -60,8 +63,9 @@ class ChunkPool {
     std::int32_t keepers = 0;
     std::uint32_t part = 0;
   };
-  struct Part {  ///< Lost, and without room: its number is not in use.
+  struct Part {
     std::int64_t room = 0, used = 0;
+    bool in_use = false;  ///< Its number is taken, also without room.
     bool lost = false;
     std::vector<Index> lost_chunks{};  ///< In the table, and no longer in the order.
   };

@@ -125,7 +125,8 @@ void KvDisks::drop(std::uint32_t endpoint, SimTime now) {
   engine.busy.assign(engine.busy.size(), false);
 }
 
-// Servers that stay on the host keep its files.
+// Servers that stay on the host keep its files. Where none does, the next ones find an empty
+// machine in every place.
 void KvDisks::lose_machine(std::uint32_t endpoint, SimTime now) {
   Engine& engine = engines_[endpoint];
   if (engine.threads.empty() || loop_.rules(endpoint).disk.shared) return;
@@ -138,6 +139,10 @@ void KvDisks::lose_machine(std::uint32_t endpoint, SimTime now) {
     systems_.push_back(std::move(heir));
   }
   engine.system = systems_[old].heir;
+  for (std::uint32_t e = 0; e < engines_.size(); ++e)
+    if (engines_[e].system == old && loop_.is_up(e)) return;
+  for (Engine& e : engines_)
+    if (e.system == old) e.system = systems_[old].heir;
 }
 
 void KvDisks::finish(std::uint32_t endpoint, Job& job, SimTime now) {

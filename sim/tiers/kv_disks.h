@@ -76,8 +76,8 @@ class KvDisks final : public TransferOwner {
     SimTime begin;
   };
   struct Engine {
-    std::size_t system = 0;
-    std::vector<LinkId> threads;  ///< Those for reading first.
+    std::size_t system = ~std::size_t{0};  ///< None without files.
+    std::vector<LinkId> threads;           ///< Those for reading first.
     std::vector<bool> busy;
     std::size_t readers = 0;
     std::array<std::deque<Job>, 2> waiting;

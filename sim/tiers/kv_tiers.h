@@ -91,7 +91,9 @@ class KvTiers {
   /// No copy is under way or about to start.
   virtual bool idle() const { return true; }
 
-  /// Chunks that are there, those being written included.
+  /// The store that they share with other engines; null where there is none.
+  virtual const ChunkPool* shared() const { return nullptr; }
+  /// Chunks that are there, those being written included; those of the whole store.
   virtual std::int64_t chunks() const = 0;
   virtual std::int64_t capacity() const = 0;
   /// Null when nobody listens. Groups with a window are not announced.

@@ -46,7 +46,7 @@ StoreClient::Copy& StoreClient::start(Copy copy) {
 void StoreClient::cut(Copy& load) {
   const std::int64_t n = store_.readable(load.chunks);
   if (n == std::ssize(load.chunks)) return;
-  if (!load.landed) load.readable = load.end - std::ssize(load.chunks) + n;
+  if (!load.landed) load.readable = load.first + n;
   store_.release(load.chunks);
   load.chunks.clear();
 }
@@ -76,11 +76,11 @@ Duration StoreClient::load(SequenceSlot s, Keys keys, std::int64_t hit,
       chunks.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(q.tier.hit - first));
   store_.keep(loaded);
   ++counters_.loads;
-  counters_.loaded_bytes += static_cast<double>(loaded.size()) * chunk_bytes();
   cut(start({.slot = s,
              .owner = q.tier.id,
              .chunks = {loaded.begin(), loaded.end()},
              .load = true,
+             .first = first,
              .end = q.tier.hit,
              .readable = q.tier.hit}));
   return Duration::zero();
@@ -137,7 +137,9 @@ std::optional<std::uint32_t> StoreClient::landed(std::uint32_t id) {
   Copy& copy = copies_[id];
   copy.landed = true;
   if (copy.load) {
+    counters_.loaded_bytes += static_cast<double>(copy.readable - copy.first) * chunk_bytes();
     if (copy.readable == copy.end || !there(copy)) return std::nullopt;
+    shorten(sequences_[copy.slot], copy.readable);
     return sequences_[copy.slot].request.handle;
   }
   const std::int64_t evictions = store_.evictions();
@@ -159,9 +161,7 @@ void StoreClient::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) 
   --open_;
   if (copy.load) {
     store_.release(copy.chunks);
-    if (!there(copy)) return;
-    if (copy.readable < copy.end) shorten(sequences_[copy.slot], copy.readable);
-    ready.push_back(copy.slot);
+    if (there(copy)) ready.push_back(copy.slot);
     return;
   }
   if (sink_ != nullptr && !copy.chunks.empty()) sink_->stored_in_tier(copy.chunks);

@@ -41,9 +41,9 @@ class StoreClient final : public KvTiers {
   void lose_sources() override;
   void copy_done(std::uint32_t copy, std::vector<SequenceSlot>& ready) override;
   bool idle() const override { return open_ == 0; }
-  /// Its part of the store.
-  std::int64_t chunks() const override { return store_.size() / store_.users(); }
-  std::int64_t capacity() const override { return store_.capacity() / store_.users(); }
+  const ChunkPool* shared() const override { return &store_; }
+  std::int64_t chunks() const override { return store_.size(); }
+  std::int64_t capacity() const override { return store_.capacity(); }
   void verify() const override { store_.verify(); }
 
  private:
@@ -53,8 +53,8 @@ class StoreClient final : public KvTiers {
     std::vector<BlockKey> chunks;  ///< Of a load: that it keeps.
     bool load = false;
     bool landed = false;
-    std::int64_t end = 0;       ///< Of a load: in chunks from the sequence's start.
-    std::int64_t readable = 0;  ///< Likewise: where it ends because one is lost.
+    std::int64_t first = 0, end = 0;  ///< Of a load: in chunks from the sequence's start.
+    std::int64_t readable = 0;        ///< Likewise: where it ends because one is lost.
   };
   struct Step {
     std::vector<Copy> puts;

@@ -113,5 +113,20 @@ TEST(ChunkPool, APartMayBeLost) {
   pool.verify();
 }
 
+// A part without room has a number of its own until it is forgotten, and the others stay.
+TEST(ChunkPool, APartMayHaveNoRoom) {
+  ChunkPool pool(0);
+  const std::uint32_t empty = pool.add_part(0);
+  pool.lose_part(empty);
+  const std::uint32_t part = pool.add_part(3);
+  EXPECT_NE(part, empty);
+  pool.forget_part(empty);
+  EXPECT_EQ(pool.add_part(0), empty);
+  for (BlockKey key = 1; key <= 4; ++key) EXPECT_TRUE(pool.insert(key));
+  pool.verify();
+  EXPECT_EQ(pool.size(), 3);
+  EXPECT_EQ(pool.evictions(), 1);
+}
+
 }  // namespace
 }  // namespace routesim::sim

@@ -72,6 +72,17 @@ RunPlan in_turns(std::vector<Sent> script, std::int64_t servers, const TierRules
   return plan;
 }
 
+/// One more pool that is as the first one but for its tiers. Events name the first one `pool`.
+void add_pool(RunPlan& plan, std::int64_t servers, const TierRules& tiers) {
+  ResolvedPool other = plan.pools.front();
+  other.config.name = "other";
+  other.config.replicas = servers;
+  other.rules.tiers = tiers;
+  plan.scenario.cluster.pools.push_back(other.config);
+  other.extra_places = places_of(plan.scenario, 1) - servers;
+  plan.pools.push_back(std::move(other));
+}
+
 /// A prompt of ten blocks at 0 ms, another one at 50 ms that evicts it from the GPU, and the first
 /// one again, a block longer.
 std::vector<Sent> again_at(std::vector<std::int64_t> times) {
@@ -176,6 +187,17 @@ TEST(TierOutages, TwoServersMayShareFiles) {
   EXPECT_EQ(r.requests[2].cached_tokens, 160);
 }
 
+// The next pod of a drained server takes place 1, and loses its machine with the files. The one
+// after that takes place 0, on another machine.
+TEST(TierOutages, AMachineThatNoServerIsLeftOnIsGone) {
+  RunResult r = run_by_hand(in_turns(
+      again_at({kNextPod + 1'200}), 1, tiers_with_files(),
+      {happens(FleetEventKind::kDrain, 200, {0}), happens(FleetEventKind::kNodeLoss, 1'000, {1})},
+      8));
+  EXPECT_EQ(r.requests[2].endpoint, 0);
+  EXPECT_EQ(r.requests[2].cached_tokens, 0);
+}
+
 TEST(TierOutages, AStoreOfItsOwnOutlivesItsServers) {
   for (const FleetEventKind kind :
        {FleetEventKind::kCrash, FleetEventKind::kNodeLoss, FleetEventKind::kDrain}) {
@@ -195,11 +217,14 @@ TEST(TierOutages, AStoreLosesThePartOfAServerThatDies) {
   RunResult r = run_by_hand(plan);
   EXPECT_EQ(r.requests[2].failure, std::string("500 Internal Server Error"));
   EXPECT_EQ(r.requests[2].end, at_ms(410));
+  EXPECT_EQ(r.replicas[0].tiers->did.hit_tokens, 0);
+  EXPECT_EQ(r.replicas[0].tiers->did.loaded_bytes, 0);
   plan.scenario.cluster.transfer.load_failure = KvLoadFailure::kRecompute;
   r = run_by_hand(plan);
   EXPECT_EQ(sampled_at(r, 2), at_ms(10'200 + 10 + 10));
   EXPECT_EQ(r.requests[2].cached_tokens, 0);
   EXPECT_EQ(r.replicas[0].tiers->did.hit_tokens, 0);
+  EXPECT_EQ(r.replicas[0].tiers->did.loaded_bytes, 0);
 }
 
 // A server that is told to end takes its part with it at once: nothing is found, nothing fails.
@@ -230,6 +255,8 @@ TEST(TierOutages, EachChunkLiesInOneServer) {
       EXPECT_EQ(second.endpoint, 1);
       EXPECT_LE(second.cached_tokens, 80);
       EXPECT_EQ(second.cached_tokens, r.summary.tiers->did.hit_tokens);
+      EXPECT_EQ(static_cast<double>(second.cached_tokens / 16) * 1e6,
+                r.summary.tiers->did.loaded_bytes);
       ++(second.cached_tokens > 0 ? some : none);
       if (kind == FleetEventKind::kDrain)
         EXPECT_EQ(second.first_token, at_ms(400 + second.cached_tokens / 16 + 10));
@@ -240,6 +267,56 @@ TEST(TierOutages, EachChunkLiesInOneServer) {
     }
   EXPECT_GT(some, 2);
   EXPECT_GT(none, 2);
+}
+
+// Prompts of 10 and 11 blocks stay in it when the only server is down.
+TEST(TierOutages, AStoreCountsOnceAndAsAWhole) {
+  RunPlan plan = in_turns(again_at({400}), 1, tiers_with_store(1000, true),
+                          {happens(FleetEventKind::kCrash, 205, {0})});
+  plan.scenario.events[0].lasts = Duration::seconds(20);
+  RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[2].outcome, workloads::Outcome::kError);
+  EXPECT_EQ(r.summary.tiers->capacity_bytes, 1000e6);
+  EXPECT_EQ(r.summary.tiers->used_bytes, 21e6);
+  EXPECT_EQ(r.replicas[0].tiers->capacity_bytes, 0);
+  r = run_by_hand(in_turns(again_at({400}), 3, tiers_with_store(22, true), {}));
+  EXPECT_EQ(r.summary.tiers->capacity_bytes, 22e6);
+  EXPECT_EQ(r.replicas[0].tiers->capacity_bytes, 22e6 / 3);
+  // Engines without tiers have no share in it.
+  plan = in_turns(again_at({400}), 2, tiers_with_store(0, false), {});
+  add_pool(plan, 1, tiers_with_store(22, false));
+  r = run_by_hand(plan);
+  EXPECT_EQ(r.summary.tiers->capacity_bytes, 22e6);
+  EXPECT_EQ(r.replicas[2].tiers->capacity_bytes, 22e6);
+}
+
+// However many servers another pool has that would give parts of it.
+TEST(TierOutages, AStoreOfItsOwnIsTheWholeStore) {
+  for (const std::int64_t servers : {0, 1, 2}) {
+    RunPlan plan = in_turns(again_at({400}), 1, tiers_with_store(22, true), {});
+    add_pool(plan, servers, tiers_with_store(20, false));
+    EXPECT_EQ(run_by_hand(plan).summary.tiers->capacity_bytes, 22e6);
+  }
+}
+
+// Server 0 gives nothing and dies when the other pool grows. The store forgets it 10 s later, and
+// has both parts of the other pool, which three prompts of ten blocks fill.
+TEST(TierOutages, AServerMayGiveNothing) {
+  FleetEventConfig crash = happens(FleetEventKind::kCrash, 200, {0});
+  FleetEventConfig grow = happens(FleetEventKind::kScale, 200, {});
+  crash.pool = "pool";
+  crash.lasts = Duration::seconds(20);
+  grow.pool = "other";
+  grow.replicas = 2;
+  std::vector<Sent> script;
+  for (std::uint64_t i = 1; i <= 3; ++i)
+    script.push_back({.at_ms = 11'000 + 100 * static_cast<std::int64_t>(i), .parts = {{i, 160}}});
+  script.push_back({.at_ms = 12'000});
+  RunPlan plan = in_turns(script, 2, tiers_with_store(0, false), {crash, grow});
+  add_pool(plan, 1, tiers_with_store(5, false));
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.summary.tiers->capacity_bytes, 10e6);
+  EXPECT_EQ(r.summary.tiers->used_bytes, 10e6);
 }
 
 /// Two servers; the second request is computed where the first was not, and pulls.
@@ -263,7 +340,7 @@ RunResult run_pull(FleetEventKind kind, std::int64_t at, bool of_source, std::in
         return r;
     }
   ADD_FAILURE() << "no seed keeps them apart";
-  return {};
+  return RunResult();
 }
 
 // The bytes move from 103 to 113 ms. The prompt is computed in one step once the asker knows: a
