@@ -17,6 +17,8 @@ namespace {
 /// The label under which the load tools count a refusal.
 const char* refusal_label(int http_status) {
   switch (http_status) {
+    case 404:
+      return "404 Not Found";
     case 412:
       return "412 Precondition Failed";
     case 429:
@@ -269,7 +271,7 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
   live.route = route;
   ++recorder_->routing().decisions;
   if (!route.routed) {
-    if (outages_)
+    if (outages_ && route.http_status != 404)
       if (const auto after = outages_->retry(live, RetriedByRouter::kUnserved)) {
         ++recorder_->fleet().sent_again;
         back_off(handle, route.instance, now + *after);

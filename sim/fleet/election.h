@@ -40,6 +40,10 @@ class Election {
   /// A process has started.
   void begin(std::uint32_t process, SimTime now);
 
+  /// The gateway sends to a process from now on, and to none other.
+  void serve(std::uint32_t process) { serves_ = process; }
+  std::uint32_t serves() const { return serves_; }
+
   bool drains() const { return drains_; }
   /// A process was asked to end, and goes on; true where it was not before.
   bool begin_drain(std::uint32_t process);
@@ -60,7 +64,8 @@ class Election {
   std::uint64_t seed_;
   std::vector<Candidate> candidates_;
   std::optional<Term> term_ = Term{};
-  SimTime acquired_{};     ///< By the leader of the term.
+  SimTime acquired_{};  ///< By the leader of the term.
+  std::uint32_t serves_ = 0;
   bool released_ = false;  ///< Nobody has the lease, and nobody need wait for its end.
   std::int64_t number_ = 0, told_ = 0;
 };

@@ -193,16 +193,13 @@ void Fleet::apply(const Due& due, SimTime now) {
       recover(due, now);
       break;
     case What::kRouterBack:
-      if (end_spell(due)) break;
-      actions_.start_router(due.subject, now);
-      note(now, "router is back", "router " + std::to_string(due.subject));
-      if (election_) election_->begin(due.subject, now);
-      book_term();
+      if (!end_spell(due)) begin_router(due.subject, now);
       break;
     case What::kRouterEnds:
       if (election_->end_drain(due.subject)) end_router(due.subject, due.event, now);
       break;
     case What::kElected:
+      election_->serve(due.subject);
       actions_.lead_router(due.subject, now);
       note(now, "router leads", "router " + std::to_string(due.subject));
       break;
@@ -250,14 +247,16 @@ void Fleet::happen(std::uint32_t event, SimTime now) {
       begin_roll_out(e, now);
       return;
     default:
-      for (const std::uint32_t server : targets(event)) happen_to(event, server, now);
+      const std::vector<std::uint32_t> servers = targets(event);
+      if (servers.empty()) note_in_vain(event, now, "it has no server that serves");
+      for (const std::uint32_t server : servers) happen_to(event, server, now);
   }
 }
 
 // Without leader election the process ends at once. Of those that elect one, the leader is meant.
 void Fleet::restart_router(std::uint32_t event, SimTime now) {
   const FleetEventConfig& e = events_[event];
-  const std::uint32_t first = election_ && election_->term() ? election_->term()->leader : 0;
+  const std::uint32_t first = election_ ? election_->serves() : 0;
   const auto process = e.router ? static_cast<std::uint32_t>(*e.router) : first;
   const bool runs = !lasting(What::kRouterBack, process);
   if (election_ && runs) {
@@ -278,6 +277,13 @@ void Fleet::end_router(std::uint32_t process, std::uint32_t event, SimTime now) 
   if (!lasting(What::kRouterBack, process)) actions_.stop_router(process, now);
   note(now, "router restarts", "router " + std::to_string(process));
   begin_spell(What::kRouterBack, process, event, events_[event].lasts.value_or(kRouterAway), now);
+}
+
+void Fleet::begin_router(std::uint32_t process, SimTime now) {
+  actions_.start_router(process, now);
+  note(now, "router is back", "router " + std::to_string(process));
+  if (election_) election_->begin(process, now);
+  book_term();
 }
 
 void Fleet::book_term() {
@@ -495,13 +501,14 @@ void Fleet::leave(std::uint32_t server, SimTime now) {
 void Fleet::terminate(std::uint32_t server, SimTime now) {
   Server& s = servers_[server];
   ++s.epoch;
+  if (s.state == State::kReady || s.known_pod == s.pod)
+    book(later(now, discovery_.leave), What::kLeave, server);
   if (s.state != State::kReady) {
     end(server, now);
     return;
   }
   set_state(server, State::kEnding, now);
   const TerminationConfig& t = pools_[s.pool].termination;
-  book(later(now, discovery_.leave), What::kLeave, server);
   book(later(now, std::min(t.pre_stop, t.grace)), What::kTerminate, server);
   book(later(now, t.grace), What::kKill, server);
 }
@@ -685,7 +692,17 @@ void Fleet::begin_report(SimTime now) {
   }
 }
 
+// An event that does nothing is told, too.
+void Fleet::note_in_vain(std::uint32_t event, SimTime at, const std::string& why) {
+  const FleetEventConfig& e = events_[event];
+  note(at, "sees no " + std::string(enum_name(e.kind)) + ": " + why,
+       e.kind == FleetEventKind::kRouterRestart ? "router" : pools_[pool_of(e.pool)].name);
+}
+
 FleetResult Fleet::take_result(SimTime end) {
+  std::sort_heap(due_.begin(), due_.end());
+  for (auto due = due_.rbegin(); due != due_.rend(); ++due)
+    if (due->what == What::kHappens) note_in_vain(due->subject, due->at, "the run is over");
   const SimTime begin = reported_since_.value_or(SimTime::zero());
   const double whole = std::max(1e-9, (end - begin).to_seconds());
   for (Tally& t : tallies_) {

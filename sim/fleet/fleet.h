@@ -209,6 +209,7 @@ class Fleet {
                    std::optional<Duration> lasts, SimTime now);
   void restart_router(std::uint32_t event, SimTime now);
   void end_router(std::uint32_t process, std::uint32_t event, SimTime now);
+  void begin_router(std::uint32_t process, SimTime now);
   void book_term();
   void recover(const Due& due, SimTime now);
   std::optional<std::uint32_t> end_spell(const Due& due);
@@ -231,6 +232,7 @@ class Fleet {
   static void count_time(Tally& tally, SimTime now);
   void add_point(std::uint32_t pool, SimTime now);
   void note(SimTime at, std::string what, std::string subject);
+  void note_in_vain(std::uint32_t event, SimTime at, const std::string& why);
   Deployment& owner_of(const Server& s);
   std::uint32_t pool_of(std::string_view name) const;
   std::vector<std::uint32_t> targets(std::uint32_t event) const;

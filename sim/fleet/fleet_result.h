@@ -1,6 +1,7 @@
 // What became of a fleet in one run. Plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,9 +47,12 @@ struct FleetResult {
     for (const FleetPoolResult& pool : pools) servers += pool.mean_servers;
     return servers;
   }
-  /// US dollars; nothing where a pool with servers has no price.
+  /// US dollars; nothing where a pool with servers has no price, or no pool has one.
   std::optional<double> cost() const {
     double all = 0;
+    if (std::ranges::none_of(pools,
+                             [](const auto& pool) { return pool.price_per_hour.has_value(); }))
+      return std::nullopt;
     for (const FleetPoolResult& pool : pools) {
       if (pool.server_hours > 0 && !pool.price_per_hour) return std::nullopt;
       all += pool.cost().value_or(0);

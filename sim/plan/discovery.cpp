@@ -22,7 +22,8 @@ constexpr DiscoveryFacts watches_pods(std::string_view of, std::string_view sour
 
 /// SMG's defaults, and those of vLLM's router, which has the same ancestor. `max_retries` 5 counts
 /// tries, the first among them (model_gateway/src/core/retry.rs: try number `max_retries` is the
-/// last). Both route every try anew, and a router that finds no server answers itself 503.
+/// last). Both route every try anew, and a router that finds no server answers itself 503; SMG
+/// without any server answers 404, and does not try again (src/routers/http/router.rs).
 constexpr DiscoveryFacts with_retries(DiscoveryFacts facts) {
   facts.retries = {.on = RetriedByRouter::kUnserved,
                    .most = 4,

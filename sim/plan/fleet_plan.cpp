@@ -149,7 +149,10 @@ class EventCheck {
       error("kind", "means nothing here: KV moves between prefill and decode servers");
     if (is(e_, FleetEventKind::kScrapesLost) &&
         s_.routing.balancer != BalancerKind::kEndpointPicker && !balancer_needs(s_.routing).metrics)
-      error("kind", "means nothing here: this router decides without metrics of servers");
+      error("kind", "means nothing here: this router decides without metrics of servers",
+            policies::balancer_row(s_.routing.balancer).section == "vllm_router"
+                ? "with routing.vllm_router.load_monitor it reads them"
+                : "");
     if (is(e_, FleetEventKind::kSlow) && !e_.factor)
       error("factor", "is missing: how many times as long do steps take?");
     if (of_router && s_.routing.balancer == BalancerKind::kK8sService)
@@ -294,7 +297,13 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
     if (pool.gpu_price_per_hour && !fleet_changes(s))
       diagnostics.warning(where, path + "gpu_price_per_hour",
                           "has no effect: the fleet does not change",
-                          "`routesim plan` has `prices`, and says what a fleet of a size costs");
+                          "a plan has `prices`, and says what a fleet of a size costs");
+    if (!pool.gpu_price_per_hour && fleet_changes(s) &&
+        std::ranges::any_of(s.cluster.pools, [](const PoolConfig& other) {
+          return other.gpu_price_per_hour.has_value();
+        }))
+      diagnostics.warning(where, path + "gpu_price_per_hour",
+                          "is missing, and other pools have it: the fleet as a whole has no cost");
     if (pool.autoscaler)
       check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
   }

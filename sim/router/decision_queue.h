@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/units.h"
 
 namespace routesim::sim {
 
-/// First come, first served at each process; requests go to the processes in turn. O(1) each.
+/// First come, first served at each process. Requests go to the processes in turn, or all to the
+/// leader. O(1) each.
 class DecisionQueue {
  public:
   explicit DecisionQueue(std::size_t processes)
@@ -27,7 +29,8 @@ class DecisionQueue {
   /// router.
   Turn admit(SimTime now, Duration service) {
     for (std::size_t i = 1; i < stopped_.size() && stopped_[next_ % stopped_.size()]; ++i) ++next_;
-    const auto process = static_cast<std::uint32_t>(next_++ % free_at_.size());
+    const auto next = static_cast<std::uint32_t>(next_++ % free_at_.size());
+    const std::uint32_t process = leader_.value_or(next);
     if (service == Duration::zero()) return {now, process};
     SimTime& free = free_at_[process];
     const SimTime begin = std::max(now, free);
@@ -43,6 +46,9 @@ class DecisionQueue {
     stopped_[process] = stopped;
     free_at_[process] = SimTime::zero();
   }
+  /// Where one is elected, who serves.
+  void set_leader(std::optional<std::uint32_t> process) { leader_ = process; }
+  std::optional<std::uint32_t> leader() const { return leader_; }
   Duration longest_wait() const { return longest_wait_; }
   double mean_wait_s() const { return mean(total_wait_s_); }
   double mean_service_s() const { return mean(total_service_s_); }
@@ -53,6 +59,7 @@ class DecisionQueue {
   }
   std::vector<SimTime> free_at_;
   std::vector<bool> stopped_;
+  std::optional<std::uint32_t> leader_;
   std::size_t next_ = 0, served_ = 0;
   Duration longest_wait_;
   double total_wait_s_ = 0, total_service_s_ = 0;

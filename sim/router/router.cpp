@@ -112,8 +112,8 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
       streams_(traits_of(plan.scenario.workload).streams),
       endpoints_(endpoints),
       replicas_(replicas),
-      decisions_(static_cast<std::size_t>(serving_routers(plan.scenario.routing))) {
-  if (plan.scenario.routing.leader_election) leader_ = 0;
+      decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas)) {
+  if (plan.scenario.routing.leader_election) decisions_.set_leader(0);
   add_instances(diagnostics);
   if (diagnostics.has_errors()) return;
   for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {
@@ -304,7 +304,7 @@ void Router::set_scraped(std::uint32_t row, bool works, SimTime now) {
 void Router::stop(std::uint32_t process) {
   Instance& in = instances_[process];
   in.runs = false;
-  if (leader_ == process) leader_.reset();
+  if (decisions_.leader() == process) decisions_.set_leader({});
   decisions_.set_stopped(process, true);
   if (events_) events_->set_listener(process, {});
 }
@@ -314,11 +314,11 @@ void Router::lead(std::uint32_t process, SimTime now) {
   const policies::EndpointPickerConfig& picker = *plan_.endpoint_picker;
   if (!policies::traits(picker.era).ha_standby || !picker.gate("haPopulateNonLeaderDatastore"))
     start(process, now);
-  leader_ = process;
+  decisions_.set_leader(process);
 }
 
 bool Router::runs() const {
-  if (plan_.scenario.routing.leader_election) return leader_.has_value();
+  if (plan_.scenario.routing.leader_election) return decisions_.leader().has_value();
   return instances_.empty() || std::any_of(instances_.begin(), instances_.end(),
                                            [](const Instance& in) { return in.runs; });
 }
@@ -348,7 +348,7 @@ void Router::refresh(SimTime now) {
 
 // Clients go from one process to the next, and pass over those that do not run.
 std::uint32_t Router::next_instance() {
-  if (leader_) return *leader_;
+  if (const auto leader = decisions_.leader()) return *leader;
   auto next = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
   for (std::size_t i = 1; i < instances_.size() && !instances_[next].runs; ++i)
     next = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
@@ -420,6 +420,12 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
     route.held = answer.is_held();
     route.retry_after = answer.retry_after();
     route.http_status = answer.http_status();
+    const bool has_prefill = std::ranges::any_of(plan_.pools, [](const ResolvedPool& pool) {
+      return pool.config.role == PoolRole::kPrefill;
+    });
+    if (known_.rows.empty() && !has_prefill &&
+        policies::balancer_row(plan_.scenario.routing.balancer).section == "smg")
+      route.http_status = 404;
     return route;
   }
   if (reporter_) reporter_->force(*answer, request);
@@ -680,7 +686,8 @@ bool Router::queue_expires() const {
 }
 
 double Router::saturation(SimTime now) const {
-  return holds_back() ? instances_[leader_.value_or(0)].flow->saturation(table_, now) : 0;
+  return holds_back() ? instances_[decisions_.leader().value_or(0)].flow->saturation(table_, now)
+                      : 0;
 }
 
 }  // namespace routesim::sim

@@ -191,7 +191,6 @@ class Router {
   bool counts_first_tokens_ = false;
   DecisionQueue decisions_;
   std::uint64_t next_instance_ = 0;
-  std::optional<std::uint32_t> leader_;   ///< Where one is elected, who serves.
   std::optional<Omniscient> omniscient_;  ///< Where it decides, or prices the decisions.
   std::optional<PerfectPredictor> perfect_predictor_;  ///< Of all processes.
   std::optional<DecisionReporter> reporter_;

@@ -33,6 +33,21 @@ TEST(DecisionQueue, ProcessesTakeTurns) {
   EXPECT_EQ(decided_ms(queue, 2), 20);
 }
 
+// It ends, and the next one begins with nobody in front of it.
+TEST(DecisionQueue, ALeaderDecidesAll) {
+  DecisionQueue queue(3);
+  const auto decide = [&](std::uint32_t leader) {
+    queue.set_leader(leader);
+    return queue.admit(SimTime::zero(), Duration::milliseconds(10));
+  };
+  EXPECT_EQ(decide(2).process, 2);
+  EXPECT_EQ(decide(2).end, SimTime::zero() + Duration::milliseconds(20));
+  queue.set_stopped(2, true);
+  EXPECT_EQ(decide(1).process, 1);
+  queue.set_stopped(2, false);
+  EXPECT_EQ(decide(2).end, SimTime::zero() + Duration::milliseconds(10));
+}
+
 TEST(DecisionQueue, WithoutServiceTimeNobodyWaits) {
   DecisionQueue queue(1);
   EXPECT_EQ(decided_ms(queue, 7, 0), 7);

@@ -237,8 +237,8 @@ TEST(FleetRun, SomeRoutersTryAgainThemselves) {
   }
 }
 
-// Without any server SMG tries five times: 50 + 75 + 112 + 168 ms, a fifth more or less. A router
-// that is restarted meanwhile loses the request.
+// Without any server vLLM's router tries five times: 50 + 75 + 112 + 168 ms, a fifth more or less.
+// A router that is restarted meanwhile loses the request.
 TEST(FleetRun, ARouterGivesUpInTheEnd) {
   FleetEventConfig none = event(FleetEventKind::kScale, 0), restart = none;
   none.replicas = 0;
@@ -246,7 +246,7 @@ TEST(FleetRun, ARouterGivesUpInTheEnd) {
   restart.at = ms(210);
   restart.lasts = ms(5);
   RunPlan plan = turns({{.at_ms = 100}}, 2, {none});
-  plan.scenario.routing.balancer = *policies::find_balancer("smg-round-robin");
+  plan.scenario.routing.balancer = *policies::find_balancer("vllm-router-round-robin");
   RunResult r = run_by_hand(plan);
   EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kError);
   EXPECT_EQ(r.fleet->sent_again, 4);
@@ -323,6 +323,29 @@ TEST(FleetRun, HealthChecksSeeWhatIsNow) {
     EXPECT_EQ(r.fleet->sent_again, 10);
     EXPECT_EQ(r.requests[48].endpoint + r.requests[49].endpoint, smg ? 2 : 1);
   }
+}
+
+// The pod that crashed is deleted at 3 s, and SMG hears of that 0.1 s later; without, it would send
+// there until its checks have failed.
+TEST(FleetRun, SmgHearsOfADeletedPod) {
+  for (const bool deleted : {false, true}) {
+    RunPlan plan = breaking("smg", every_second(1, 9), 2, 900'000);
+    if (deleted) {
+      plan.scenario.events.push_back(event(FleetEventKind::kScale, 3'000));
+      plan.scenario.events.back().replicas = 1;
+    }
+    EXPECT_EQ(run_by_hand(plan).fleet->sent_again, deleted ? 3 : 9);
+  }
+}
+
+// SMG that knows no server answers 404, and does not try again.
+TEST(FleetRun, SmgWithoutServersAnswers404) {
+  RunPlan plan = breaking("smg", {{.at_ms = 5'000}}, 1, 900'000);
+  plan.scenario.events.push_back(event(FleetEventKind::kScale, 1'000));
+  plan.scenario.events.back().replicas = 0;
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[0].failure, std::string("404 Not Found"));
+  EXPECT_EQ(r.fleet->sent_again, 0);
 }
 
 // One server, which is back at 20 s. Two requests fail ten times, the last time 0.4 s after 1 s.

@@ -15,6 +15,7 @@ struct CircuitBreakerSettings {
   bool disable_circuit_breaker = false;
   std::int64_t cb_failure_threshold = 10, cb_success_threshold = 3;
   Duration cb_timeout_duration = Duration::seconds(60);
+  bool operator==(const CircuitBreakerSettings&) const = default;
 };
 inline void describe(Describer& d, CircuitBreakerSettings& s) {
   constexpr IntRange kCount{1, 1'000'000'000};
