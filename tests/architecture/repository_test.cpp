@@ -71,17 +71,17 @@ struct Room {
   std::size_t most, goal;
 };
 const std::vector<Room> kRooms = {{"base", 2'500, 2'600},
-                                  {"policies", 24'640, 22'500},
+                                  {"policies", 24'700, 22'500},
                                   {"models", 6'740, 7'000},
                                   {"workloads", 12'710, 12'500},
-                                  {"sim", 30'100, 19'000},
-                                  {"tools", 62'420, 37'500},
-                                  {"tools/ingest/tree", 2'570, 1'900},
+                                  {"sim", 30'430, 19'000},
+                                  {"tools", 62'520, 37'500},
+                                  {"tools/ingest/tree", 2'580, 1'900},
                                   {"tools/ingest/servers", 4'680, 2'800},
                                   {"tools/ingest/routers", 1'660, 1'200},
                                   {"tools/ingest/loads", 1'080, 800},
                                   {"tools/ingest/traces", 2'920, 1'900},
-                                  {"tools/ingest/scenario", 2'450, 1'400}};
+                                  {"tools/ingest/scenario", 2'520, 1'400}};
 
 bool is_code(const SourceFile& file) {
   return file.path.ends_with(".h") || file.path.ends_with(".cpp") || file.path.ends_with(".cc");

@@ -83,40 +83,43 @@ TEST_F(FleetCli, SaysWhatItCosts) {
   EXPECT_NE(fixed.err.find("gpu_price_per_hour: has no effect"), std::string::npos) << fixed.err;
 }
 
+/// A router, servers and their autoscaler.
+const char* const kObjects =
+    "apiVersion: apps/v1\n"
+    "kind: Deployment\n"
+    "metadata: {name: router}\n"
+    "spec:\n"
+    "  template:\n"
+    "    spec:\n"
+    "      containers:\n"
+    "      - {name: r, image: 'smg:1', command: [smg, --policy, round_robin]}\n"
+    "---\n"
+    "apiVersion: apps/v1\n"
+    "kind: Deployment\n"
+    "metadata: {name: servers}\n"
+    "spec:\n"
+    "  template:\n"
+    "    metadata: {labels: {app: v}}\n"
+    "    spec:\n"
+    "      terminationGracePeriodSeconds: 40\n"
+    "      containers:\n"
+    "      - {name: v, image: 'vllm/vllm-openai:v0.10.0', command: [vllm, serve, "
+    "Qwen/Qwen3-8B]}\n"
+    "---\n"
+    "apiVersion: autoscaling/v2\n"
+    "kind: HorizontalPodAutoscaler\n"
+    "metadata: {name: h}\n"
+    "spec:\n"
+    "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: servers}\n"
+    "  minReplicas: 1\n"
+    "  maxReplicas: 3\n"
+    "  metrics:\n"
+    "  - type: Pods\n"
+    "    pods: {metric: {name: 'vllm:num_requests_running'},\n"
+    "      target: {type: AverageValue, averageValue: 50}}\n";
+
 TEST_F(FleetCli, ReadsTheAutoscalerInARoutersFile) {
-  const char* const objects =
-      "apiVersion: apps/v1\n"
-      "kind: Deployment\n"
-      "metadata: {name: router}\n"
-      "spec:\n"
-      "  template:\n"
-      "    spec:\n"
-      "      containers:\n"
-      "      - {name: r, image: 'smg:1', command: [smg, --policy, round_robin]}\n"
-      "---\n"
-      "apiVersion: apps/v1\n"
-      "kind: Deployment\n"
-      "metadata: {name: servers}\n"
-      "spec:\n"
-      "  template:\n"
-      "    metadata: {labels: {app: v}}\n"
-      "    spec:\n"
-      "      containers:\n"
-      "      - {name: v, image: 'vllm/vllm-openai:v0.10.0', command: [vllm, serve, "
-      "Qwen/Qwen3-8B]}\n"
-      "---\n"
-      "apiVersion: autoscaling/v2\n"
-      "kind: HorizontalPodAutoscaler\n"
-      "metadata: {name: h}\n"
-      "spec:\n"
-      "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: servers}\n"
-      "  minReplicas: 1\n"
-      "  maxReplicas: 3\n"
-      "  metrics:\n"
-      "  - type: Pods\n"
-      "    pods: {metric: {name: 'vllm:num_requests_running'},\n"
-      "      target: {type: AverageValue, averageValue: 50}}\n";
-  write("router.yaml", objects);
+  write("router.yaml", kObjects);
   const std::string file = scenario("", "");
   std::string text = slurp(file);
   text.replace(text.find("{balancer: round-robin}"), 23, "{config: router.yaml}");
@@ -126,6 +129,35 @@ TEST_F(FleetCli, ReadsTheAutoscalerInARoutersFile) {
   EXPECT_EQ(fleet(changed)["pools"][0]["min_ready"], 3);
   const Result keys = run({"check", changed, "--keys"});
   EXPECT_NE((keys.out + keys.err).find("spec.maxReplicas"), std::string::npos) << keys.out;
+  EXPECT_NE(keys.err.find("scales the servers of pool a"), std::string::npos) << keys.err;
+  // The pool's own keys win, also beside those of the file.
+  const Result own = run({"run", changed, "--quiet", "--no-capacity", "-o", "json", "--set",
+                          "cluster.pools[0].termination={pre_stop: 3s}", "--set",
+                          "cluster.pools[0].autoscaler=null"});
+  ASSERT_EQ(own.code, 0) << own.err;
+  const Json resolved = Json::parse(own.out)["variants"][0]["resolved"]["cluster"]["pools"][0];
+  EXPECT_EQ(resolved["termination"]["pre_stop"], "3s");
+  EXPECT_EQ(resolved["termination"]["grace"], "40s");
+  // An autoscaler of the router is none of the servers.
+  std::string of_router = kObjects;
+  of_router.replace(of_router.find("name: servers}\n  minReplicas"), 13, "name: router");
+  write("router.yaml", of_router);
+  const Result routers = run({"check", changed});
+  EXPECT_EQ(routers.code, 0) << routers.err;
+  EXPECT_NE(routers.err.find("is not used"), std::string::npos) << routers.err;
+}
+
+// The servers are back after 10 s of start-up.
+TEST_F(FleetCli, SaysWhatHappensInVain) {
+  const Json events =
+      fleet(scenario("events:\n"
+                     "- {kind: crash, at: 30s, servers: [0, 1, 2, 3]}\n"
+                     "- {kind: drain, at: 31s}\n"
+                     "- {kind: router-restart, at: 5h}\n"))["events"];
+  ASSERT_EQ(events[4]["at_s"], 31.0);
+  EXPECT_EQ(events[4]["what"], "sees no drain: it has no server that serves");
+  EXPECT_EQ(events.back()["at_s"], 18'000.0);
+  EXPECT_EQ(events.back()["what"], "sees no router-restart: the run is over");
 }
 
 TEST_F(FleetCli, IsSilentWhereNothingChanges) {

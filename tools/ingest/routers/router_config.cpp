@@ -711,7 +711,8 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
     return from_launch(launch, started, diagnostics);
   }
   diagnostics.error(root->where(), kPath, "holds no router configuration that is simulated",
-                    "known: a cluster or a BackendTrafficPolicy of Envoy, Helm values with "
+                    "known: an EndpointPickerConfig in a file, a cluster or a "
+                    "BackendTrafficPolicy of Envoy, Helm values with "
                     "routerSpec, AIBrix's ROUTING_ALGORITHM or GPU profiles, an LLMConfig of Ray "
                     "Serve, Mooncake's proxy, and containers that start SMG, the vLLM router or "
                     "Dynamo");
@@ -731,7 +732,11 @@ Ptr read(const Ptr& value, Diagnostics& diagnostics) {
     if (root == nullptr) return nullptr;
     Diagnostics found;
     const Ptr routing = from_tree(root, found);
-    if (routing == nullptr && find_picker_document(path))
+    const auto is_picker = [](const Ptr& object) {
+      return text_at(*object, {"kind"}) == "EndpointPickerConfig";
+    };
+    if (routing == nullptr &&
+        (find_picker_document(path) || std::ranges::any_of(children_of(*root), is_picker)))
       return tree::map({{"endpoint_picker", value}}, value->where());
     append(diagnostics, found);
     return routing;
@@ -749,6 +754,13 @@ Ptr with_router_config(const Ptr& root, Diagnostics& diagnostics) {
     if (!routing->is_map() || routing->find("config") == nullptr) return routing;
     const Ptr beside = without_key(routing, "config");
     const Ptr said = read(routing->find("config")->value, diagnostics);
+    if (said != nullptr && said->find("endpoint_picker") != nullptr)
+      for (const std::string_view key : {"endpoint_picker", "balancer"})
+        if (const Member* wins = beside->find(key);
+            wins != nullptr && wins->value->text() != "endpoint-picker")
+          diagnostics.warning(
+              routing->find("config")->value->where(), kPath,
+              "names an EndpointPickerConfig, and `" + std::string(key) + "` beside it wins");
     return said != nullptr ? merge_configs(said, beside) : beside;
   });
 }

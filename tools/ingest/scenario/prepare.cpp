@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "policies/config/make_scheduler.h"
 #include "policies/index/sha256.h"
+#include "sim/plan/fleet_plan.h"
 #include "sim/plan/mix.h"
 #include "tools/ingest/scenario/run_checks.h"
 #include "tools/ingest/servers/catalogue_file.h"
@@ -224,6 +225,27 @@ workloads::LoadInputs open_load_files(const LoadedVariant& variant, const std::s
   return inputs;
 }
 
+/// Warns of what only matters to other routers, or where servers fail.
+void check_failures(const sim::RunPlan& plan, Diagnostics& diagnostics) {
+  const sim::RoutingConfig& routing = plan.scenario.routing;
+  const policies::BalancerSettings& settings = routing.balancing;
+  const auto unused = [&](const auto& section, const char* key) {
+    if (section && section->breaker != policies::CircuitBreakerSettings{} &&
+        !sim::fleet_changes(plan.scenario))
+      diagnostics.warning({}, key, "has no effect: no server fails without events",
+                          "add `events`, or leave the circuit breakers out");
+  };
+  unused(settings.smg, "routing.smg");
+  unused(settings.vllm_router, "routing.vllm_router");
+  std::optional<policies::Requirements> needed;
+  if (plan.endpoint_picker) needed = policies::requirements(*plan.endpoint_picker);
+  const bool hears = needed ? needed->signals.kv_events : sim::balancer_needs(routing).kv_events;
+  for (std::size_t i = 0; i < plan.scenario.events.size(); ++i)
+    if (plan.scenario.events[i].kind == sim::FleetEventKind::kKvEventsLost && !hears)
+      diagnostics.warning({}, "events[" + std::to_string(i) + "].kind",
+                          "has no effect: this router hears no KV events");
+}
+
 /// Compares the router's document with the servers.
 void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   if (!plan.endpoint_picker) return;
@@ -418,6 +440,7 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
       return places.nearest(path);
     };
     check_router(*plan, found);
+    check_failures(*plan, found);
     check_lengths(*plan, found);
   }
   append(diagnostics, variant.provenance.located(found, prefixes()));

@@ -17,87 +17,126 @@ namespace routesim::tools {
 
 namespace {
 
-/// The servers of one file, those of autoscalers alone included.
-std::vector<ServerStart> servers_in(const Ptr& root, const std::string& key_path,
+/// Servers that a router's file starts, or only scales.
+struct FileServers {
+  ServerStart start;
+  bool started = true;
+  bool taken = false;  ///< A pool stands for them.
+};
+
+/// Whether an object of the file that makes pods has the name.
+bool has_workload(const ConfigNode& root, const std::string& name) {
+  const auto is_it = [&](const ConfigNode& object) {
+    return text_at(object, {"metadata", "name"}) == name && node_at(object, {"spec", "template"});
+  };
+  return is_it(root) ||
+         std::ranges::any_of(root.items(), [&](const Ptr& o) { return is_it(*o); }) ||
+         std::ranges::any_of(items_at(root, {"items"}), [&](const Ptr& o) { return is_it(*o); });
+}
+
+/// Those of one file. A workload of the file that starts no server, such as the router, is none.
+std::vector<FileServers> servers_in(const Ptr& root, const std::string& key_path,
                                     Diagnostics& diagnostics) {
   // A fault of servers that no pool reads is none of the scenario.
   Diagnostics found;
-  std::vector<ServerStart> starts = starts_in_tree(root, key_path, found);
+  std::vector<FileServers> servers;
+  for (ServerStart& start : starts_in_tree(root, key_path, found))
+    if (start.unread.empty()) servers.push_back({.start = std::move(start)});
   for (const Diagnostic& d : found.items())
     if (d.severity != Severity::kError) diagnostics.add(d);
   for (const KeyUse& use : found.keys()) diagnostics.key(use);
-  if (!starts.empty()) {
-    std::erase_if(starts, [](const ServerStart& start) { return !start.unread.empty(); });
-    return starts;
-  }
+  if (!servers.empty()) return servers;
   LifeObjects objects;
   objects.add(root);
   Diagnostics said_where_used;
   for (const ScalerObject& scaler : scalers_in_tree(root, key_path, said_where_used)) {
+    if (has_workload(*root, scaler.target)) continue;
     ServerStart start{.where = scaler.where, .name = scaler.target};
     start.life.name = scaler.target;
     objects.give(start.life, {});
-    starts.push_back(std::move(start));
+    servers.push_back({.start = std::move(start), .started = false});
   }
   objects.note_all_keys(key_path, diagnostics);
-  return starts;
+  return servers;
+}
+
+/// The names of the servers that a pool's `vllm_serve` may choose from, where it is a file.
+std::vector<std::string> names_in(const ConfigNode& serve) {
+  std::vector<std::string> names;
+  if (!serve.is_scalar() || !is_config_name(serve.text())) return names;
+  Diagnostics said_by_its_reader;
+  const Ptr root = read_manifest_file(resolve_path(serve.text(), serve.where()), serve.where(), {},
+                                      said_by_its_reader);
+  if (root == nullptr || !is_kubernetes_object(*root)) return names;
+  for (const ServerStart& start : starts_in_tree(root, {}, said_by_its_reader))
+    names.push_back(start.name);
+  return names;
 }
 
 /// One file, and the pools of the scenario.
 class RouterFile {
  public:
   RouterFile(const ConfigNode& name, std::string key_path, Diagnostics& diagnostics)
-      : key_path_(std::move(key_path)), written_(name.text()), diagnostics_(diagnostics) {
-    const std::string path = resolve_path(name.text(), name.where());
+      : key_path_(std::move(key_path)),
+        written_(name.text()),
+        path_(resolve_path(name.text(), name.where())),
+        diagnostics_(diagnostics) {
     Diagnostics said_by_its_reader;
-    const Ptr root = read_manifest_file(path, name.where(), key_path_, said_by_its_reader);
+    const Ptr root = read_manifest_file(path_, name.where(), key_path_, said_by_its_reader);
     if (root != nullptr && !said_by_its_reader.has_errors() && root->is_map() &&
         is_kubernetes_object(*root))
       servers_ = servers_in(root, key_path_, diagnostics);
-    taken_.resize(servers_.size());
   }
 
   Ptr change(const Ptr& pool, std::size_t pools) {
     if (!pool->is_map() || servers_.empty()) return pool;
+    const std::string name = text_at(*pool, {"name"}), role = text_at(*pool, {"role"});
     const Member* serve = pool->find("vllm_serve");
-    if (serve != nullptr) {
-      if (serve->value->text() == written_) taken_.assign(taken_.size(), true);
-      return pool;
+    const bool reads = serve != nullptr && serve->value->is_scalar() &&
+                       resolve_path(serve->value->text(), serve->value->where()) == path_;
+    const std::vector<std::string> others =
+        serve != nullptr && !reads ? names_in(*serve->value) : std::vector<std::string>();
+    for (FileServers& s : servers_) {
+      const bool alone = pools == 1 && servers_.size() == 1;
+      if (reads)
+        s.taken |= alone || s.start.name == name || (!role.empty() && s.start.role == role);
+      else if (s.start.name == name || std::ranges::count(others, s.start.name) > 0 ||
+               (alone && s.started && serve == nullptr))
+        return with_life(pool, s);
     }
-    const std::string name = text_at(*pool, {"name"});
-    for (std::size_t i = 0; i < servers_.size(); ++i)
-      if (servers_[i].name == name || (pools == 1 && servers_.size() == 1)) {
-        taken_[i] = true;
-        return with_life(pool, servers_[i].life);
-      }
     return pool;
   }
 
   void warn_of_the_others() const {
-    for (std::size_t i = 0; i < servers_.size(); ++i)
-      if (!taken_[i])
-        diagnostics_.warning(servers_[i].where, key_path_,
-                             "also has the servers " + printable(servers_[i].name) +
-                                 ", and no pool has that name or reads them",
-                             "`vllm_serve: " + written_ + "` in a pool reads them");
+    for (const FileServers& s : servers_)
+      if (!s.taken)
+        diagnostics_.warning(
+            s.start.where, key_path_,
+            (s.started ? "also has the servers " : "also scales ") + printable(s.start.name) +
+                ", and no pool has that name or reads them",
+            s.started ? "`vllm_serve: " + written_ + "` in a pool of that name reads them"
+                      : "give a pool that name, or write its `autoscaler`");
   }
 
  private:
-  Ptr with_life(const Ptr& pool, const ServerLife& life) {
+  Ptr with_life(const Ptr& pool, FileServers& servers) {
+    servers.taken = true;
     const Ptr replicas = scalar_at(*pool, {"replicas"});
     const double count = replicas == nullptr ? 1 : number_from(replicas->text()).value_or(1);
-    const auto says = [&](std::string_view key) { return pool->find(key) != nullptr; };
-    Members members = pool->members();
-    for (Member& key :
-         life_keys(life, static_cast<std::int64_t>(count), says, key_path_, diagnostics_))
-      members.push_back(std::move(key));
-    return ConfigNode::make_map(std::move(members), pool->where());
+    const Members keys = life_keys(
+        servers.start.life, static_cast<std::int64_t>(count),
+        [&](std::string_view key) { return says_key(*pool, key); }, key_path_, diagnostics_);
+    for (const Member& key : keys)
+      if (key.key == "autoscaler")
+        diagnostics_.warning(key.value->where(), key_path_,
+                             "scales the servers of pool " + printable(text_at(*pool, {"name"})),
+                             "`autoscaler: null` in the pool leaves that out");
+    return merge_configs(ConfigNode::make_map(keys, pool->where()), pool);
   }
 
-  std::string key_path_, written_;
+  std::string key_path_, written_, path_;
   Diagnostics& diagnostics_;
-  std::vector<ServerStart> servers_;
-  std::vector<bool> taken_;  ///< By server: a pool stands for it.
+  std::vector<FileServers> servers_;
 };
 
 }  // namespace

@@ -166,17 +166,7 @@ class Filler {
   }
 
   /// Whether the pool says this key (or one below it) itself.
-  bool is_explicit(std::string_view key) const {
-    const ConfigNode* map = pool_.get();
-    while (true) {
-      const std::size_t dot = std::min(key.find('.'), key.size());
-      const Member* member = map->find(key.substr(0, dot));
-      if (member == nullptr || dot == key.size()) return member != nullptr;
-      if (!member->value->is_map()) return true;
-      map = member->value.get();
-      key.remove_prefix(dot + 1);
-    }
-  }
+  bool is_explicit(std::string_view key) const { return says_key(*pool_, key); }
 
   void set(std::string_view key, const Ptr& value) {
     if (is_explicit(key)) return;

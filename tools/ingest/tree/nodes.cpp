@@ -45,6 +45,13 @@ const std::vector<Ptr>& items_at(const ConfigNode& root, KeyPath keys) {
   return found != nullptr ? found->items() : kNone;
 }
 
+bool says_key(const ConfigNode& map, std::string_view dotted) {
+  const std::size_t dot = std::min(dotted.find('.'), dotted.size());
+  const Member* member = map.find(dotted.substr(0, dot));
+  if (member == nullptr || dot == dotted.size()) return member != nullptr;
+  return !member->value->is_map() || says_key(*member->value, dotted.substr(dot + 1));
+}
+
 std::vector<Ptr> children_of(const ConfigNode& node) {
   std::vector<Ptr> children = node.items();
   for (const Member& member : node.members()) children.push_back(member.value);

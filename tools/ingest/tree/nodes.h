@@ -27,6 +27,9 @@ std::string text_at(const ConfigNode& root, KeyPath keys);
 /// The items of the list at a path; none where it is no list.
 const std::vector<Ptr>& items_at(const ConfigNode& root, KeyPath keys);
 
+/// Whether the map has a key, `engine.block_size`, or something else than a map above it.
+bool says_key(const ConfigNode& map, std::string_view dotted);
+
 /// The items of a list or the values of a map.
 std::vector<Ptr> children_of(const ConfigNode& node);
 

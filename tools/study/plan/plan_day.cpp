@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/run_error.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "sim/fleet/fleet.h"
@@ -201,8 +202,14 @@ std::vector<std::vector<DayOutcome>> run_day(const PlanSpace& space,
     const std::optional<sim::RunPlan> plan = prepare_candidate(
         day_request(space, space.families[fleet.family], fleet.size, mode, found), found);
     if (!plan) return;
-    const auto run =
-        experiment.run({.plan = *plan, .seed = plan->scenario.seed, .goals = space.goodput}, found);
+    std::optional<sim::RunResult> run;
+    try {
+      run = experiment.run({.plan = *plan, .seed = plan->scenario.seed, .goals = space.goodput},
+                           found);
+    } catch (RunError& e) {
+      e.diagnostic().message += space.in_fleet(fleet.size) + " on its day";
+      throw;
+    }
     if (!run) return;
     DayOutcome& out = outcomes[i / modes][mode];
     out = outcome_of(space, fleet, *run);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/run_error.h"
 #include "base/scalar_parse.h"
 #include "sim/observe/metrics_collector.h"
 #include "tools/results/metric_name.h"
@@ -140,7 +141,15 @@ void FleetEvaluator::hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation
 
 FleetRun FleetEvaluator::run(const sim::RunPlan& plan, const FleetProbe& probe, std::uint64_t seed,
                              Diagnostics& found) {
-  const auto result = experiment_.run({.plan = plan, .seed = seed, .goals = space_.goodput}, found);
+  std::optional<sim::RunResult> result;
+  try {
+    result = experiment_.run({.plan = plan, .seed = seed, .goals = space_.goodput}, found);
+  } catch (RunError& e) {
+    e.diagnostic().message += space_.in_fleet(probe.size);
+    if (probe.survival > 0)
+      e.diagnostic().message += " under survives[" + std::to_string(probe.survival - 1) + "]";
+    throw;
+  }
   if (!result) return {};
   const sim::StageResult& all = result->summary;
   return {.values = goal_values(space_.goals_of(probe.survival), *result, probe.rate),

@@ -82,6 +82,14 @@ struct PlanSpace {
   std::vector<std::vector<PlanGoal>> window_goals = {};  ///< By entry of `survives`.
   PlanDay day = {};
 
+  /// `, in a fleet of 2 a, 3 b`: ends the message of a run that cannot go on.
+  std::string in_fleet(const FleetSize& size) const {
+    std::string text;
+    for (std::size_t p = 0; p < size.size(); ++p)
+      text += (p == 0 ? ", in a fleet of " : ", ") + std::to_string(size[p]) + " " +
+              config.pools[p].pool;
+    return text;
+  }
   /// The fleet to buy where `needed` holds: with the spares.
   FleetSize bought(FleetSize needed) const {
     for (std::int64_t& n : needed) n += config.spares;

@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 
+#include "base/run_error.h"
+
 namespace routesim::tools {
 
 namespace {
@@ -53,10 +55,16 @@ class SweepRunner {
     ActiveRow& active = *work.active;
     const std::shared_ptr<const sim::RunPlan> plan = plan_of(active, found);
     if (plan == nullptr) return;
-    const auto result = experiment_.run({.plan = *plan,
-                                         .seed = plan_.rows[active.row].seed + work.replication,
-                                         .goals = goals_of(plan->scenario)},
-                                        found);
+    const SweepRow& row = plan_.rows[active.row];
+    std::optional<sim::RunResult> result;
+    try {
+      result = experiment_.run(
+          {.plan = *plan, .seed = row.seed + work.replication, .goals = goals_of(plan->scenario)},
+          found);
+    } catch (RunError& e) {
+      e.diagnostic().message += ", in " + plan_.grid.label(plan_.grid.cells[row.cell]);
+      throw;
+    }
     if (!result) return;
     experiment_.progress().cost_done += work.cost;
     finish(active, work.replication, numbers_of(*result, plan_.metrics), found);
