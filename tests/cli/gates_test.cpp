@@ -15,8 +15,9 @@ class Gates : public testing::Cli {
  protected:
   /// One variant with goals and tiers, or a crash: it has every metric of its kind.
   std::string scenario(const std::string& more = "", bool of_tiers = true) const {
-    const std::string tiers =
-        of_tiers ? ", kv_tiers: {cpu_chunks: 400}}}\n" : "}}\nevents: [{kind: crash, at: 1s}]\n";
+    const std::string tiers = of_tiers
+                                  ? ", kv_tiers: {cpu_chunks: 400}}}\n"
+                                  : "}, gpu_price_per_hour: 2}\nevents: [{kind: crash, at: 1s}]\n";
     return write(of_tiers ? "one.yaml" : "crash.yaml", R"(name: one
 workload:
   inference_perf:

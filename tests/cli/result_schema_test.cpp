@@ -157,7 +157,8 @@ TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
       // Published numbers, and KV blocks that matter.
       {source + "/scenarios/llm-d-qwen3-32b-16xh100.yaml", "--regret"},
       // A fleet that changes.
-      {source + "/scenarios/fleet-rollout-and-crash-8xh100.yaml", "--no-capacity"},
+      {source + "/scenarios/fleet-rollout-and-crash-8xh100.yaml", "--no-capacity", "--set",
+       "cluster.pools[0].gpu_price_per_hour=3"},
       // Drafts.
       {source + "/scenarios/qwen3-32b-2xh200-speculative.yaml", "--no-capacity"},
       {source + "/docs/examples/question.yaml", "--variant", "prefix-aware", "--rate", "1x,2x",

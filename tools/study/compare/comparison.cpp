@@ -103,6 +103,8 @@ Judgement judge_missing(const Comparison& c, const std::string& variant, const G
 
 /// How to get results that have the metric.
 std::string hint_for(const MetricName& m) {
+  if (m.metric == "fleet_cost")
+    return "only runs with events or an autoscaler have it, where pools have gpu_price_per_hour";
   if (m.metric.starts_with("fleet_")) return "only runs with events or an autoscaler have it";
   if (m.metric == "minutes_missed")
     return "only runs with goals, and with events, an autoscaler or workload.demand have it";
