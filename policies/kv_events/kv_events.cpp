@@ -1,6 +1,7 @@
 #include "policies/kv_events/kv_events.h"
 
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "policies/kv_events/kv_msgpack.h"
@@ -348,17 +349,25 @@ std::optional<std::uint64_t> parse_kv_sequence(std::span<const std::uint8_t> fra
 
 std::array<std::uint8_t, 8> encode_kv_sequence(std::uint64_t sequence) {
   std::array<std::uint8_t, 8> frame;
-  for (std::size_t i = 0; i < 8; ++i)
-    frame[i] = static_cast<std::uint8_t>(sequence >> (56 - 8 * i));
+  for (int i = 0; i < 8; ++i) frame[i] = static_cast<std::uint8_t>(sequence >> 8 * (7 - i));
   return frame;
 }
 
-SequenceVerdict SequenceTracker::observe(std::uint64_t sequence, SimTime now, bool asked) {
+SequenceVerdict SequenceTracker::observe(std::uint64_t sequence) {
+  const std::optional<std::uint64_t> last = std::exchange(last_, sequence);
+  if (!last || sequence == *last + 1) return {};
+  // The same number again can only come from a publisher that restarted.
+  const bool restarted = sequence <= *last;
+  if (!restarted) missed_ += sequence - *last - 1;
+  if (!replay_) return {};
+  if (restarted) return {.action = SequenceAction::kClearAndReplay};
+  return {.action = SequenceAction::kReplay, .replay_from = *last + 1};
+}
+
+SequenceVerdict ReplayTracker::observe(std::uint64_t sequence, SimTime now, bool asked) {
   constexpr SequenceVerdict kDropped{.action = SequenceAction::kDrop};
   if (!asked && live_ && sequence < *live_) {
-    last_.reset();
-    live_.reset();
-    failed_.reset();
+    *this = {};
     return {.action = SequenceAction::kClearAndReplay};
   }
   if (!asked && live_ == sequence) return kDropped;
@@ -366,21 +375,11 @@ SequenceVerdict SequenceTracker::observe(std::uint64_t sequence, SimTime now, bo
   if (last_ ? sequence <= *last_ : asked && sequence > 0) return kDropped;
   const std::uint64_t next = last_ ? *last_ + 1 : 0;
   if (sequence > next) {
-    if (asked || cools_down(now)) return kDropped;
+    if (asked || (failed_ && now - *failed_ < kCooldown)) return kDropped;
     return {.action = SequenceAction::kReplay, .replay_from = next};
   }
   last_ = sequence;
   return {};
-}
-
-void SequenceTracker::on_replayed(std::optional<std::uint64_t> last) {
-  if (last) last_ = last;
-  failed_.reset();
-}
-
-void SequenceTracker::on_replay_failed(SimTime now) {
-  last_.reset();
-  failed_ = now;
 }
 
 std::uint32_t kv_worker(std::string_view source, std::uint32_t concurrency) {

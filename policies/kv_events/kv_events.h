@@ -91,32 +91,49 @@ std::array<std::uint8_t, 8> encode_kv_sequence(std::uint64_t sequence);
 
 /// The action for a message, given its sequence number.
 enum class SequenceAction : std::uint8_t {
-  kDeliver,
-  kDrop,            ///< A replay has brought it, or cannot bring what came before it.
-  kReplay,          ///< Ask for a replay from `replay_from`, then observe the message again.
+  kDeliver,         ///< In order, or gaps do not matter.
+  kReplay,          ///< Messages are missing: ask for a replay from `replay_from`, then deliver.
   kClearAndReplay,  ///< The number went back (restart): clear the endpoint, replay everything.
+  kDrop             ///< Only by a ReplayTracker: a replay has it, or lacks what came before it.
 };
 struct SequenceVerdict {
   SequenceAction action = SequenceAction::kDeliver;
   std::uint64_t replay_from = 0;
 };
 
-/// Follows the sequence numbers of one publisher that has a replay socket, as llm-d-router 0.10.0
-/// does (pkg/kvevents/zmq_subscriber.go). Without that socket every message is delivered. A new
-/// subscription asks for everything first.
+/// Follows one publisher's sequence numbers. Without a replay socket gaps are ignored.
 class SequenceTracker {
+ public:
+  explicit SequenceTracker(bool has_replay_socket) : replay_(has_replay_socket) {}
+  SequenceVerdict observe(std::uint64_t sequence);
+  std::uint64_t missed() const { return missed_; }  ///< Messages skipped over so far.
+
+ private:
+  bool replay_;
+  std::optional<std::uint64_t> last_;
+  std::uint64_t missed_ = 0;
+};
+
+/// Follows a publisher that has a replay socket as llm-d-router 0.10.0 does, also while replays
+/// fail (pkg/kvevents/zmq_subscriber.go). A new subscription asks for everything first.
+class ReplayTracker {
  public:
   /// No replay is asked for so soon after one that failed.
   static constexpr Duration kCooldown = Duration::seconds(30);
   /// `asked`: a replay has just been tried for this message.
   SequenceVerdict observe(std::uint64_t sequence, SimTime now, bool asked = false);
   /// A replay brought everything up to `last`; nothing where nothing was published.
-  void on_replayed(std::optional<std::uint64_t> last);
+  void on_replayed(std::optional<std::uint64_t> last) {
+    if (last) last_ = last;
+    failed_.reset();
+  }
   /// It did not bring all that it was asked for. The caller clears the endpoint.
-  void on_replay_failed(SimTime now);
+  void on_replay_failed(SimTime now) {
+    last_.reset();
+    failed_ = now;
+  }
 
  private:
-  bool cools_down(SimTime now) const { return failed_ && now - *failed_ < kCooldown; }
   std::optional<std::uint64_t> last_;  ///< The newest in the index.
   std::optional<std::uint64_t> live_;  ///< The newest that came by itself.
   std::optional<SimTime> failed_;

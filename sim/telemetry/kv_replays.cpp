@@ -38,7 +38,7 @@ void KvReplays::add(std::uint32_t endpoint, const KvEventLog::Batch& batch,
   forget_old(stream);
 }
 
-// What nobody has read yet stays.
+// Batches stay until every process has read them.
 void KvReplays::forget_old(Stream& stream) {
   if (stream.stored.size() <= kBufferSteps + kBufferSteps / 10) return;
   for (const Subscription& s : stream.by_process)

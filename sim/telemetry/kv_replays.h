@@ -15,14 +15,14 @@
 namespace routesim::sim {
 
 /// Keeps the batches that engines publish, and how far each router process has read them: as
-/// llm-d-router v0.10.0 does with `replaySocketPort` (see SequenceTracker). O(processes) for a
+/// llm-d-router v0.10.0 does with `replaySocketPort` (see ReplayTracker). O(processes) for a
 /// batch, O(kBufferSteps) for a replay and in memory for an endpoint.
 class KvReplays {
  public:
   /// An engine forgets older batches (buffer_steps in vllm/config/kv_events.py).
   static constexpr std::size_t kBufferSteps = 10'000;
 
-  /// What one process knows of one endpoint.
+  /// The knowledge of one process about one endpoint.
   class Index : public KvEventLog::Reader {
    public:
     virtual void clear() = 0;
@@ -62,7 +62,7 @@ class KvReplays {
     SimTime free{};        ///< It waits for a replay until then.
     std::size_t next = 0;  ///< Batches read.
     std::optional<Ask> ask{};
-    policies::SequenceTracker tracker{};
+    policies::ReplayTracker tracker{};
   };
   struct Stream {
     std::deque<Stored> stored;

@@ -357,6 +357,23 @@ TEST(KvEvents, SequenceFrames) {
   EXPECT_FALSE(parse_kv_sequence(std::span(frame).first(7)));
 }
 
+TEST(KvEvents, SequenceGaps) {
+  SequenceTracker with(true);
+  EXPECT_EQ(with.observe(5).action, SequenceAction::kDeliver);
+  EXPECT_EQ(with.observe(6).action, SequenceAction::kDeliver);
+  const auto gap = with.observe(9);
+  EXPECT_EQ(gap.action, SequenceAction::kReplay);
+  EXPECT_EQ(gap.replay_from, 7u);
+  EXPECT_EQ(with.missed(), 2u);
+  EXPECT_EQ(with.observe(0).action, SequenceAction::kClearAndReplay) << "the engine restarted";
+  EXPECT_EQ(with.observe(1).action, SequenceAction::kDeliver);
+  SequenceTracker without(false);
+  without.observe(5);
+  EXPECT_EQ(without.observe(9).action, SequenceAction::kDeliver);
+  EXPECT_EQ(without.observe(2).action, SequenceAction::kDeliver);
+  EXPECT_EQ(without.missed(), 3u);
+}
+
 constexpr auto kDeliver = SequenceAction::kDeliver;
 constexpr auto kDrop = SequenceAction::kDrop;
 
@@ -364,7 +381,7 @@ SimTime second(std::int64_t n) { return SimTime::zero() + Duration::seconds(n); 
 
 // llm-d-router v0.10.0 pkg/kvevents/zmq_subscriber.go, line by line.
 TEST(KvEvents, SequenceGapsAreReplayed) {
-  SequenceTracker t;
+  ReplayTracker t;
   t.on_replayed({});  // a new subscription asks, and nothing was published
   EXPECT_EQ(t.observe(0, second(0)).action, kDeliver);
   EXPECT_EQ(t.observe(1, second(0)).action, kDeliver);
@@ -385,7 +402,7 @@ TEST(KvEvents, SequenceGapsAreReplayed) {
 // A replay that fails is tried again after 30 s, and until then nothing is delivered: a full replay
 // fails for good once the engine has forgotten its first batch.
 TEST(KvEvents, WithoutAReplayNothingIsDelivered) {
-  SequenceTracker t;
+  ReplayTracker t;
   t.on_replay_failed(second(0));
   EXPECT_EQ(t.observe(7, second(1)).action, kDrop);
   EXPECT_EQ(t.observe(8, second(29)).action, kDrop);
