@@ -125,8 +125,7 @@ struct EraTraits {
   bool match_info_producers;       ///< Prefix state comes from named producers (2026-05 on).
   bool token_load_needs_producer;  ///< token-load-scorer needs a declared inflight-load-producer.
   bool default_document;           ///< An empty document stands for the loader's own.
-  /// A picker that is not the leader knows the servers, their metrics and KV events, and one that
-  /// is asked to end drains (pull requests 1884 and 1885).
+  /// Pickers that stand by know servers and KV events, and one asked to end drains (1884, 1885).
   bool ha_standby;
   PullSourceRule pull_source;
   bool bounds_waiting;  ///< A band takes 5,000 requests and they wait 60 s, unless told otherwise.

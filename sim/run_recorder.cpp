@@ -257,10 +257,9 @@ void RunRecorder::note_decision_queue(const DecisionQueue& queue) {
 void RunRecorder::note_replays(std::int64_t failed) {
   if (failed == 0) return;
   result_.notes.push_back(
-      std::to_string(failed) +
-      " replays of KV events brought less than the router asked for, so that it deleted what it "
-      "knew of the server and dropped later events (replaySocketPort; an engine keeps 10000 "
-      "batches)");
+      std::to_string(failed) + (failed == 1 ? " replay" : " replays") +
+      " of KV events brought less than the router asked for, so that it deleted what it knew of "
+      "the server and dropped later events (replaySocketPort; an engine keeps 10000 batches)");
 }
 
 void RunRecorder::note_gateway(const Gateway& gateway) {

@@ -680,8 +680,9 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   const workloads::Request& request = live.request;
   live_.settle(handle);
   if (at_router_.gateway) at_router_.gateway->end_retry(live.retries);
-  router_->end_tries(request, now);
-  if (live.route.routed) {
+  if (!live.route.routed) {
+    router_->end_tries(request, now);
+  } else {
     router_->on_completed(request, live.route, outcome == workloads::Outcome::kSuccess, now);
     router_->forget(live.route.instance, handle, now);
     at_router_.by_balancer->changed(live.route.instance, now);
@@ -716,13 +717,13 @@ void Simulation::report_stuck(SimTime now) const {
   if (const auto pool = awaited_pool()) {
     Diagnostic d;
     d.path = "cluster.pools[" + std::to_string(*pool) + "]";
-    d.message = std::to_string(live_.outstanding()) +
-                " requests wait at a router for ever: the pool has no server at " +
-                std::to_string(now.to_seconds()) + " s, and gets none";
+    const std::int64_t n = live_.outstanding();
+    d.message = "has no server at " + std::to_string(now.to_seconds()) +
+                " s, and gets none: " + std::to_string(n) +
+                (n == 1 ? " request waits" : " requests wait") + " for ever";
     d.hint =
-        "bring servers back (`scale`, or an autoscaler that counts the requests that wait), or "
-        "give "
-        "the client a timeout";
+        "bring servers back (`scale`, or an autoscaler that counts what waits), or give the client "
+        "a timeout";
     throw NoServerError(std::move(d));
   }
   throw StuckError(describe_stuck(now, live_, *servers_, *router_, client_->load().finished()));

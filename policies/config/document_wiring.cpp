@@ -58,8 +58,7 @@ void check_index(const EndpointPickerConfig& config, const PluginSpec& spec,
       !asks_for_replays(config, spec, p.kv_events))
     diagnostics.warning(
         spec.where, spec.path + ".parameters.kvEventsConfig.podDiscoveryConfig.replaySocketPort",
-        "is not read: only subscriptions to endpoints ask for replays, from "
-        "llm-d-router v0.10.0 on",
+        "is not read: subscriptions to endpoints ask for replays, from llm-d-router v0.10.0 on",
         "leave it out, or set `era` to the release that runs");
   if (!check_topics(spec, p, diagnostics) || receives_kv_events(config, spec, p.kv_events)) return;
   const bool discovers = p.kv_events.discover_pods.value_or(true);

@@ -169,9 +169,7 @@ inline void describe(Describer& d, PodDiscoveryParameters& p) {
   field(d,
         no_effect("socketPort", "Event port of rank 0; rank i uses socketPort + i.", kEventsArrive),
         p.socket_port, IntRange{1, 65535});
-  field(d,
-        {"replaySocketPort",
-         "Port on which engines send again what was missed; 0 = off. From v0.10.0 on."},
+  field(d, {"replaySocketPort", "Port for events that were missed; 0 = off. From v0.10.0 on."},
         p.replay_socket_port, IntRange{0, 65535});
 }
 

@@ -253,7 +253,7 @@ void Fleet::happen(std::uint32_t event, SimTime now) {
   }
 }
 
-// Without leader election the process ends at once. Of those that elect one, the leader is meant.
+// A process without leader election ends at once. An event without a number means the leader.
 void Fleet::restart_router(std::uint32_t event, SimTime now) {
   const FleetEventConfig& e = events_[event];
   const std::uint32_t first = election_ ? election_->serves() : 0;

@@ -82,7 +82,7 @@ class Fleet {
   Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events, Discovery discovery,
         std::uint64_t seed, FleetActions& actions, std::function<void(SimTime)> book);
 
-  /// Of so many router processes one serves; see Election. Call before begin().
+  /// One of so many router processes serves; see Election. Call before begin().
   void elect_leader(std::size_t processes, bool drains) {
     election_.emplace(processes, drains, seed_);
   }

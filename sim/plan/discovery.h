@@ -39,7 +39,7 @@ struct DiscoveryFacts {
   Duration leave;          ///< From the end of a server that was asked to end.
   Duration leave_unseen;   ///< From a crash.
   bool by_lease = false;   ///< A lost machine is missed as a crash is; others wait for Kubernetes.
-  bool by_checks = false;  ///< Of the router itself: it misses whoever is back in time.
+  bool by_checks = false;  ///< The router checks: it never misses a server that is back in time.
   RouterRetries retries = {};
   std::string_view not_simulated = "";  ///< The part of the above that a run does not act on.
   std::string_view source;              ///< File and release.

@@ -42,7 +42,7 @@ Discovery discovery_of(const RoutingConfig& routing);
 /// picker and AIBrix's plugin only name servers to Envoy, and a Kubernetes Service has no process.
 bool carries_requests(const RoutingConfig& routing);
 
-/// The router asks for KV events that it missed, and may miss some. Builds its plugins.
+/// The router asks for KV events that it missed, and may miss some.
 bool asks_for_replays(const RunPlan& plan);
 
 /// The replay socket of the engine sends frames that llm-d's router reads: vLLM's do from v0.26.0
@@ -54,7 +54,7 @@ inline bool answers_replays(const EngineConfig& engine) {
 /// The pools as a Fleet wants them.
 std::vector<FleetPool> fleet_pools(const RunPlan& plan);
 
-/// Where endpoint pickers elect a leader, the fleet does. Call before Fleet::begin().
+/// Tells the fleet where endpoint pickers elect a leader. Call before Fleet::begin().
 void elect_leader(Fleet& fleet, const RunPlan& plan);
 
 /// The events, with names for what is absent.

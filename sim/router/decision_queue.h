@@ -46,7 +46,7 @@ class DecisionQueue {
     stopped_[process] = stopped;
     free_at_[process] = SimTime::zero();
   }
-  /// Where one is elected, who serves.
+  /// The process that serves alone; nothing where none is elected.
   void set_leader(std::optional<std::uint32_t> process) { leader_ = process; }
   std::optional<std::uint32_t> leader() const { return leader_; }
   Duration longest_wait() const { return longest_wait_; }

@@ -420,10 +420,7 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
     route.held = answer.is_held();
     route.retry_after = answer.retry_after();
     route.http_status = answer.http_status();
-    const bool has_prefill = std::ranges::any_of(plan_.pools, [](const ResolvedPool& pool) {
-      return pool.config.role == PoolRole::kPrefill;
-    });
-    if (known_.rows.empty() && !has_prefill &&
+    if (known_.rows.empty() && !balancer_inputs_.has_prefill() &&
         policies::balancer_row(plan_.scenario.routing.balancer).section == "smg")
       route.http_status = 404;
     return route;

@@ -23,7 +23,7 @@ class Scraper {
   struct Also {
     bool adapters = false;  ///< The LoRA gauges.
     bool pools = false;     ///< Each server stands for a cluster: the means of its own router.
-    bool forgets = false;   ///< Of a scrape that failed no values are left.
+    bool forgets = false;   ///< A scrape that fails leaves no values.
   };
   /// The references outlive the scraper.
   Scraper(const RunPlan& plan, const Endpoints& endpoints,
@@ -41,7 +41,7 @@ class Scraper {
     works_since_[row] = works ? now : SimTime::max();
   }
   bool works(std::uint32_t row) const { return works_since_[row] != SimTime::max(); }
-  /// What was scraped at `at` is of the server that answers now, and no scrape has failed since.
+  /// The server that answers now was scraped at `at`, and no scrape has failed since.
   bool is_fresh(std::uint32_t row, SimTime at) const {
     return up_since_[row] <= at && works_since_[row] <= at;
   }

@@ -125,8 +125,8 @@ void KvDisks::drop(std::uint32_t endpoint, SimTime now) {
   engine.busy.assign(engine.busy.size(), false);
 }
 
-// Servers that stay on the host keep its files. Where none does, the next ones find an empty
-// machine in every place.
+// Servers that stay on the host keep its files. The next ones find an empty machine in every place
+// once none is left.
 void KvDisks::lose_machine(std::uint32_t endpoint, SimTime now) {
   Engine& engine = engines_[endpoint];
   if (engine.threads.empty() || loop_.rules(endpoint).disk.shared) return;

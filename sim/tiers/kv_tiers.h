@@ -76,7 +76,7 @@ class KvTiers {
   /// over and stored.
   virtual std::optional<std::uint32_t> landed(std::uint32_t /*copy*/) { return std::nullopt; }
   virtual void copy_done(std::uint32_t /*copy*/, std::vector<SequenceSlot>& /*ready*/) {}
-  /// What others kept is gone: loads of it fail.
+  /// Others have lost chunks that they kept: loads of them fail.
   virtual void lose_sources() {}
   /// Makes what the sequence has stored readable: its request is over, or preempted.
   virtual void settle(Sequence& /*q*/) {}

@@ -7,20 +7,6 @@
 namespace routesim::sim::testing {
 namespace {
 
-/// Two servers and a router that sends requests to either and names the one that has more.
-RunPlan two_hosts(std::vector<Sent> script) {
-  RunPlan plan = hand_made_plan(std::move(script), 2);
-  plan.scenario.cluster.transfer.bandwidth_gbps = 8;
-  plan.scenario.cluster.host = HostConfig{};
-  plan.endpoint_picker = pulling_config(16, 1);
-  ResolvedPool& pool = plan.pools.front();
-  pool.config.engine.preset = EnginePreset::k2026H2;
-  pool.config.engine.kv_tiers = KvTierConfig{};
-  pool.rules.tiers = {
-      .cpu_chunks = 1000, .block_bytes = 1e6, .link_bytes_per_s = 1e9, .prompt_only = true};
-  return plan;
-}
-
 /// The first run of the plan in which the last request is computed on another server than all
 /// others.
 RunResult run_apart(const RunPlan& plan) {

@@ -79,6 +79,24 @@ inline RunPlan hand_made_plan(std::vector<Sent> script, std::int64_t servers,
   return plan;
 }
 
+/// A thousand chunks of host memory, each of a megabyte, 1 ms from the GPUs.
+inline TierRules host_memory() {
+  return {.cpu_chunks = 1000, .block_bytes = 1e6, .link_bytes_per_s = 1e9, .prompt_only = true};
+}
+
+/// Two servers and a router that sends requests to either and names the one that has more.
+inline RunPlan two_hosts(std::vector<Sent> script) {
+  RunPlan plan = hand_made_plan(std::move(script), 2);
+  plan.scenario.cluster.transfer.bandwidth_gbps = 8;
+  plan.scenario.cluster.host = HostConfig{};
+  plan.endpoint_picker = pulling_config(16, 1);
+  ResolvedPool& pool = plan.pools.front();
+  pool.config.engine.preset = EnginePreset::k2026H2;
+  pool.config.engine.kv_tiers = KvTierConfig{};
+  pool.rules.tiers = host_memory();
+  return plan;
+}
+
 /// Runs fast and slow, with every invariant watched; the records come in the order of sending.
 inline RunResult run_by_hand(const RunPlan& plan, std::uint64_t seed = 1) {
   RunResult results[2];

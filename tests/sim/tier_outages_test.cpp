@@ -29,10 +29,6 @@ void add_events(RunPlan& plan, std::vector<FleetEventConfig> events) {
   pool.start_up.load = Duration::milliseconds(100);
 }
 
-TierRules host_memory() {
-  return {.cpu_chunks = 1000, .block_bytes = 1e6, .link_bytes_per_s = 1e9, .prompt_only = true};
-}
-
 TierRules tiers_with_files(bool shared = false) {
   TierRules t = host_memory();
   t.disk = {.root = "/kv",
@@ -323,15 +319,8 @@ TEST(TierOutages, AServerMayGiveNothing) {
 RunResult run_pull(FleetEventKind kind, std::int64_t at, bool of_source, std::int64_t asks = 100) {
   for (const std::int64_t server : {0, 1})
     for (std::uint64_t seed = 1; seed < 200; ++seed) {
-      RunPlan plan = hand_made_plan(
-          {{.at_ms = 0, .parts = {{1, 160}}}, {.at_ms = asks, .parts = {{1, 160}, {2, 16}}}}, 2);
-      plan.scenario.cluster.transfer.bandwidth_gbps = 8;
-      plan.scenario.cluster.host = HostConfig{};
-      plan.endpoint_picker = pulling_config(16, 1);
-      ResolvedPool& pool = plan.pools.front();
-      pool.config.engine.preset = EnginePreset::k2026H2;
-      pool.config.engine.kv_tiers = KvTierConfig{};
-      pool.rules.tiers = host_memory();
+      RunPlan plan = two_hosts(
+          {{.at_ms = 0, .parts = {{1, 160}}}, {.at_ms = asks, .parts = {{1, 160}, {2, 16}}}});
       add_events(plan, {happens(kind, at, {server})});
       plan.scenario.routing.discovery->leave_unseen = Duration::seconds(1000);
       const RunResult r = run_by_hand(plan, seed);

@@ -187,9 +187,8 @@ class Balancer {
   /// The answer's first token has come. Only with needs().first_tokens.
   virtual void on_first_token(const BalancerPick& /*pick*/, std::uint64_t /*id*/, SimTime /*now*/) {
   }
-  /// A server (BalancerPick::server, or prefill_server) has answered, or failed before it did: with
-  /// a status that is worth a retry, no connection, or one that broke. True: it gets nothing for a
-  /// while.
+  /// A server (BalancerPick::server, or prefill_server) has answered; or failed before: a status
+  /// worth a retry, no connection, or a broken one. True: it gets nothing for a while.
   virtual bool on_outcome(std::uint32_t /*server*/, bool /*success*/, SimTime /*now*/) {
     return false;
   }

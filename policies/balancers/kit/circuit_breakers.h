@@ -61,8 +61,8 @@ class CircuitBreakers {
     }
     b.successes = 0;
     ++b.failures;
-    if (b.state == State::kOpen) return false;
-    if (b.state == State::kClosed && b.failures < rules_.cb_failure_threshold) return false;
+    const bool bears = b.state == State::kClosed && b.failures < rules_.cb_failure_threshold;
+    if (bears || b.state == State::kOpen) return false;
     b.state = State::kOpen;
     b.since = now;
     ++open_;

@@ -33,8 +33,7 @@ std::string derived_table(const sim::RunPlan& plan) {
                  "max length"});
   for (const sim::ResolvedPool& pool : plan.pools) {
     const sim::PoolConfig& config = pool.config;
-    const std::int64_t gpus =
-        config.replicas * config.tensor_parallel * config.pipeline_parallel * config.data_parallel;
+    const std::int64_t gpus = config.replicas * config.gpus_per_server();
     table.add_row(
         {printable(config.name), std::to_string(gpus), std::to_string(pool.rules.num_gpu_blocks),
          std::to_string(pool.rules.block_size), std::to_string(pool.kv_cache_tokens),

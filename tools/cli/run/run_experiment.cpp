@@ -78,7 +78,10 @@ std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
     if (!v.goals.empty()) add({"goodput", "good_requests_per_s"});
     if (sim::fleet_changes(v.plan.scenario)) {
       add({"fleet_mean_servers", "fleet_lost"});
-      if (v.plan.scenario.cluster.pools.front().gpu_price_per_hour) add({"fleet_cost"});
+      if (std::ranges::any_of(v.plan.scenario.cluster.pools, [](const sim::PoolConfig& p) {
+            return p.gpu_price_per_hour.has_value();
+          }))
+        add({"fleet_cost"});
     }
     if (GoodputObserver::keeps_time(v.plan.scenario) && !v.goals.empty()) add({"minutes_missed"});
     for (const Expectation& e : v.expectations) more.push_back(e.condition.metric);

@@ -34,7 +34,7 @@ bool has_workload(const ConfigNode& root, const std::string& name) {
          std::ranges::any_of(items_at(root, {"items"}), [&](const Ptr& o) { return is_it(*o); });
 }
 
-/// Those of one file. A workload of the file that starts no server, such as the router, is none.
+/// The servers of one file. A workload that starts none, such as the router, is not among them.
 std::vector<FileServers> servers_in(const Ptr& root, const std::string& key_path,
                                     Diagnostics& diagnostics) {
   // A fault of servers that no pool reads is none of the scenario.

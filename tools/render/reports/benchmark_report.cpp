@@ -81,7 +81,7 @@ void write_host(JsonWriter& json, const sim::ClusterConfig& cluster) {
   for (const PoolConfig& p : cluster.pools)
     for (std::int64_t i = 0; i < p.replicas; ++i) {
       json.begin_object().member("model", p.accelerator);
-      json.member("count", p.tensor_parallel * p.pipeline_parallel * p.data_parallel);
+      json.member("count", p.gpus_per_server());
       json.key("parallelism").begin_object();
       json.member("dp", p.data_parallel).member("tp", p.tensor_parallel);
       json.member("pp", p.pipeline_parallel).member("ep", expert_parallel(p));
@@ -113,7 +113,7 @@ void write_platform(JsonWriter& json, const sim::ClusterConfig& cluster) {
 
 void write_parallelism(JsonWriter& json, const PoolConfig& p) {
   json.key("accelerator").begin_object().member("model", p.accelerator);
-  json.member("count", p.tensor_parallel * p.pipeline_parallel * p.data_parallel);
+  json.member("count", p.gpus_per_server());
   json.key("parallelism").begin_object();
   json.member("tp", p.tensor_parallel).member("dp", p.data_parallel);
   json.member("dp_local", p.data_parallel).member("workers", 1);

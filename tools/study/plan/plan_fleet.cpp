@@ -67,7 +67,7 @@ class ServersOfPool {
         changed_(lacking(*tree_of(pool), *tree_of(sim::PoolConfig{}))) {}
 
   Ptr deployment() const {
-    const std::int64_t gpus = pool_.tensor_parallel * pool_.pipeline_parallel * pool_.data_parallel;
+    const std::int64_t gpus = pool_.gpus_per_server();
     const auto [label, node] = node_label();
     const bool is_amd = label.starts_with("amd");
     const Ptr container =

@@ -584,8 +584,7 @@ class SpaceReader {
     family.prices = config_.prices;
     family.costs.assign(config_.pools.size(), {});
     for (const sim::ResolvedPool& pool : plan.pools) {
-      const std::int64_t gpus =
-          pool.config.tensor_parallel * pool.config.pipeline_parallel * pool.config.data_parallel;
+      const std::int64_t gpus = pool.config.gpus_per_server();
       const double host_gib =
           config_.host_memory ? host_gib_of(pool) * static_cast<double>(pool.config.data_parallel)
                               : 0;

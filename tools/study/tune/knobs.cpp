@@ -372,18 +372,14 @@ void add_engine_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
   }
 }
 
-std::int64_t gpus_of(const sim::PoolConfig& pool) {
-  return pool.tensor_parallel * pool.pipeline_parallel * pool.data_parallel;
-}
-
 /// All ways to share the GPUs of two pools. One of them may be as it is.
 Knob split_knob(const KnobSource& source, const sim::PoolConfig& a, const sim::PoolConfig& b) {
-  const std::int64_t total = a.replicas * gpus_of(a) + b.replicas * gpus_of(b);
+  const std::int64_t total = a.replicas * a.gpus_per_server() + b.replicas * b.gpus_per_server();
   std::vector<KnobValue> values;
-  for (std::int64_t n = 1; n * gpus_of(a) < total; ++n) {
-    const std::int64_t rest = total - n * gpus_of(a);
-    if (rest % gpus_of(b) != 0) continue;
-    const std::int64_t m = rest / gpus_of(b);
+  for (std::int64_t n = 1; n * a.gpus_per_server() < total; ++n) {
+    const std::int64_t rest = total - n * a.gpus_per_server();
+    if (rest % b.gpus_per_server() != 0) continue;
+    const std::int64_t m = rest / b.gpus_per_server();
     const auto replicas = [&](const sim::PoolConfig& pool, std::int64_t count) {
       return make_assignment(in_pool(source, pool.name) + "replicas", std::to_string(count));
     };
