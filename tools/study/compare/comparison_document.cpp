@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/text.h"
 #include "tools/render/metric_view.h"
 #include "tools/render/render.h"
 #include "tools/results/text_table.h"
