@@ -167,7 +167,7 @@ const std::vector<Home>& homes() {
       {"fmt/", {"base/", "tools/", "tests/", "bench/"}, true},
       {"Random123/", {"base/rng.cpp"}, true},
       {"Eigen/", {"models/calibration.cpp", "sim/prediction/bayesian_ridge.cpp"}, true},
-      {"tbb/", {"tools/study/experiment/threads.cpp"}, true},
+      {"tbb/", {"tools/study/experiment/experiment.cpp"}, true},
       {"xxhash.h", {"policies/", "tests/policies/"}, true},
       {"muParser.h", {"sim/custom/expression.cpp"}, true},
       {"dlfcn.h", {"sim/custom/library.cpp"}, true},

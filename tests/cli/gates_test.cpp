@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/cli_fixture.h"
-#include "tools/results/metric_table.h"
+#include "tools/results/metrics.h"
 
 namespace routesim::tools {
 namespace {

@@ -12,8 +12,7 @@
 #include "base/rng.h"
 #include "tests/closed_form/queue_model.h"
 #include "tools/results/statistics.h"
-#include "tools/study/experiment/replicate.h"
-#include "tools/study/experiment/threads.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 namespace {

@@ -12,8 +12,7 @@
 #include "base/rng.h"
 #include "tests/closed_form/queue_model.h"
 #include "tests/tools/scenario_fixture.h"
-#include "tools/study/experiment/candidate.h"
-#include "tools/study/experiment/threads.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 namespace {

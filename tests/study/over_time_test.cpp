@@ -1,6 +1,4 @@
 // When goals are missed, what is said to have happened then, and the sentences about it.
-#include "tools/study/experiment/over_time.h"
-
 #include <gtest/gtest.h>
 
 #include "sim/plan/fleet_plan.h"

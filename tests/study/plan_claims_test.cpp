@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "tools/results/described_json.h"
 #include "tools/results/text_table.h"
+#include "tools/study/plan/plan_evaluate.h"
 #include "tools/study/plan/plan_record.h"
-#include "tools/study/plan/plan_survive.h"
 
 namespace routesim::tools {
 namespace {
@@ -673,7 +674,7 @@ TEST(PlanClaims, EverySentenceFollowsFromTheNumbers) {
     SCOPED_TRACE("case " + std::to_string(n) + " of seed " + std::to_string(kPlanClaimsSeed));
     const PlanCase c = RandomPlan(n).make();
     PlanRecord record = plan_record(c.space, c.result);
-    const Json r = Json::parse(plan_json(record));
+    const Json r = Json::parse(json_text(record));
     const Said said = said_by(record);
     ++seen[r["plans"].empty() ? "none" : r.contains("partial") ? "partial" : "met"];
     for (const char* branch : {"can flip",

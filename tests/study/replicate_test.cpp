@@ -1,5 +1,3 @@
-#include "tools/study/experiment/replicate.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "tests/closed_form/queue_model.h"
 #include "tools/results/statistics.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 namespace {

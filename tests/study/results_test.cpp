@@ -22,7 +22,7 @@
 #include "tools/results/result_record.h"
 #include "tools/results/result_set.h"
 #include "tools/results/trust_errors.h"
-#include "tools/study/experiment/candidate.h"
+#include "tools/study/experiment/experiment.h"
 #include "tools/study/experiment/journal.h"
 
 namespace routesim::tools {

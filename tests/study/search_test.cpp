@@ -1,11 +1,10 @@
 // Searches against brute force, and plans with a resource doubled.
-#include "tools/study/search.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
+#include "tools/study/plan/plan_search.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::sim {

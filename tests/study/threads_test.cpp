@@ -1,11 +1,11 @@
-#include "tools/study/experiment/threads.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "tools/results/described_json.h"
 #include "tools/study/tune/race.h"
 #include "tools/study/tune/tune_record.h"
 
@@ -139,7 +140,7 @@ class RandomCase {
 Json record_of(const Case& c, const TuneJudgement& judgement) {
   TuneReport report{c.space, c.search, judgement};
   TuneRecord record = tune_record(report);
-  return Json::parse(tune_json(record));
+  return Json::parse(json_text(record));
 }
 
 bool is_goal(const Json& r, const std::string& metric) {

@@ -8,7 +8,7 @@
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 #include "tools/study/plan/plan_space.h"
-#include "tools/study/sweep/sweep_plan.h"
+#include "tools/study/sweep/sweep_record.h"
 
 namespace routesim::tools {
 namespace {

@@ -10,18 +10,16 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
+#include "tools/render/document.h"
 #include "tools/render/page/html_page.h"
-#include "tools/render/render.h"
 #include "tools/results/described_json.h"
 #include "tools/results/report.h"
 #include "tools/results/result_record.h"
-#include "tools/study/compare/changes.h"
+#include "tools/study/compare/comparison.h"
 #include "tools/study/compare/comparison_record.h"
 #include "tools/study/compare/expectation.h"
-#include "tools/study/compare/until.h"
 #include "tools/study/report/read_results.h"
 #include "tools/study/run/render_run.h"
-#include "tools/study/run/replication_tables.h"
 
 namespace routesim::tools {
 namespace {
@@ -40,7 +38,7 @@ std::string page_of(const std::string& json) {
 
 std::string json_of(const Comparison& c) {
   ComparisonRecord record = comparison_record(c);
-  return comparison_json(record);
+  return json_text(record);
 }
 
 /// A run whose every TTFT is `ttft_s`, of ten requests with 100 output tokens each in ten seconds.

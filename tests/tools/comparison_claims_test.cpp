@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/rng.h"
-#include "tools/render/metric_view.h"
-#include "tools/results/json_tree.h"
+#include "tools/render/document.h"
+#include "tools/results/described_json.h"
 #include "tools/results/statistics.h"
 #include "tools/study/compare/comparison_record.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/render/render.h"
+#include "tools/render/document.h"
 #include "tools/results/metric_name.h"
 #include "tools/results/report.h"
 #include "tools/study/run/render_run.h"

@@ -1,6 +1,4 @@
 // Numbers out: metrics, measured tables, renderers, descriptions.
-#include "tools/render/render.h"
-
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -13,7 +11,8 @@
 #include "tools/ingest/traces/measured_file.h"
 #include "tools/ingest/tree/description.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/results/json_writer.h"
+#include "tools/render/document.h"
+#include "tools/results/described_json.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"

@@ -9,10 +9,9 @@
 
 #include "tests/base/messages.h"
 #include "tools/render/chart/chart.h"
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/render/page/html_page.h"
-#include "tools/render/page/page_data.h"
-#include "tools/results/json_tree.h"
+#include "tools/results/described_json.h"
 #include "tools/study/plan/plan_record.h"
 #include "tools/study/report/read_results.h"
 #include "tools/study/sweep/sweep_goals.h"
@@ -202,7 +201,7 @@ SweepRecord record_of(std::string lines) {
   std::ranges::replace(lines, '\n', ',');
   Diagnostics diagnostics;
   SweepRecord record =
-      read_sweep_record(*json_tree("{\"sweep_rows\":[" + lines + "]}", {}), diagnostics);
+      read_record<SweepRecord>(*json_tree("{\"sweep_rows\":[" + lines + "]}", {}), diagnostics);
   EXPECT_EQ(messages_of(diagnostics), "");
   return record;
 }
@@ -485,7 +484,7 @@ constexpr char kFullPlan[] = R"({
 
 PlanRecord full_plan() {
   Diagnostics diagnostics;
-  PlanRecord plan = read_plan_record(*json_tree(kFullPlan, {}), diagnostics);
+  PlanRecord plan = read_record<PlanRecord>(*json_tree(kFullPlan, {}), diagnostics);
   EXPECT_EQ(messages_of(diagnostics), "");
   return plan;
 }

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "base/scalar_parse.h"
 #include "tools/render/chart/numbers.h"
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/results/text_table.h"
 #include "tools/study/sweep/sweep_goals.h"
 

@@ -1,7 +1,5 @@
 // Which shard a process is, from the option and from the variables of Slurm and Kubernetes; and
 // joining what shards wrote.
-#include "tools/study/sweep/sweep_shard.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,8 +9,8 @@
 #include "base/config_node.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/study/experiment/journal.h"
-#include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_record.h"
+#include "tools/study/sweep/sweep_run.h"
 
 namespace routesim::tools {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/describe.h"
 #include "tools/results/trust_errors.h"
-#include "tools/study/validate/trust_table.h"
+#include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools {
 namespace {

@@ -11,11 +11,11 @@
 #include "base/rng.h"
 #include "tests/tools/scenario_fixture.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/study/tune/changed_document.h"
+#include "tools/study/compare/result_file.h"
 #include "tools/study/tune/knobs.h"
 #include "tools/study/tune/race.h"
+#include "tools/study/tune/tune_deploy.h"
 #include "tools/study/tune/tune_judge.h"
-#include "tools/study/tune/tune_sample.h"
 #include "tools/study/tune/tune_search.h"
 
 namespace routesim::tools {
@@ -321,7 +321,7 @@ TEST(TuneDocument, WhatCannotBeEditedIsWrittenAnew) {
   Diagnostics none;
   const ConfigNode::Ptr read = parse_config(out.text, {.file = "n"}, none);
   ASSERT_NE(read, nullptr);
-  EXPECT_TRUE(is_same_tree(*read, *out.root));
+  EXPECT_TRUE(same_content(*read, *out.root));
   EXPECT_EQ(read->child("x")->child("weight")->text(), "1");
   EXPECT_EQ(read->child("y")->child("weight")->text(), "2");
 }

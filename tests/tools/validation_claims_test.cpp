@@ -9,9 +9,8 @@
 
 #include "base/rng.h"
 #include "base/text.h"
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/results/text_table.h"
-#include "tools/study/validate/limits.h"
 #include "tools/study/validate/validation_record.h"
 
 namespace routesim::tools::validation_claims {

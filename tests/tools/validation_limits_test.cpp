@@ -14,7 +14,7 @@
 #include "tests/base/slurp.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
-#include "tools/study/validate/limits.h"
+#include "tools/study/validate/validation_record.h"
 #include "tools/study/validate/validation_run.h"
 
 namespace routesim::tools {

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "tools/render/chart/numbers.h"
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/results/text_table.h"
 #include "tools/study/verdict/contest.h"
 #include "tools/study/verdict/run_verdict.h"

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "tools/cli/shipped_files.h"
 #include "tools/results/text_table.h"
-#include "tools/study/experiment/threads.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 

@@ -3,6 +3,7 @@
 // annotations, the same way for every study.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,11 +12,83 @@
 #include <vector>
 
 #include "tools/render/chart/chart.h"
+#include "tools/render/chart/numbers.h"
 #include "tools/render/page/html_page.h"
 #include "tools/results/difference.h"
+#include "tools/results/result_set.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
+
+// Metrics by the names of `compare`, `sweep` and `plan` (`ttft_ms.p90`) as pages show them.
+
+struct MetricView {
+  std::string title;  ///< `TTFT p90`, `output tokens/s`; a name that is no metric stays as it is.
+  Unit unit = Unit::kNone;
+  double scale = 1;             ///< From the named unit to the base unit.
+  bool less_is_better = false;  ///< Meaningless where neither direction is better.
+  bool has_direction = false;
+};
+
+MetricView metric_view(std::string_view name);
+
+/// A number of a run by its key in the metric table, with its statistic where it has several:
+/// `ttft.p90`, `output_throughput`.
+struct Measure {
+  std::string key;
+  std::string title;  ///< In words: `first token, p90`.
+  Unit unit = Unit::kNone;
+  bool less_is_better = false;  ///< Meaningless where neither direction is better.
+  bool has_direction = false;
+};
+Measure measure(std::string_view key);
+
+/// `datum` in base units, with the stored number as its `raw`.
+Datum in_base_unit(Datum datum, const MetricView& view);
+
+/// The number as a point of a chart, which no interval leads below 0.
+inline ChartPoint point_of(double x, const Datum& y, bool overloaded) {
+  return {.x = x,
+          .y = y.value,
+          .low = y.low ? std::optional(std::max(0.0, *y.low)) : std::nullopt,
+          .high = y.high,
+          .overloaded = overloaded};
+}
+
+// Parts that outputs of several studies share, as text for people, build servers and programs.
+
+/// The last line of a CSV file whose run was interrupted.
+inline constexpr std::string_view kPartialLine = "# interrupted: the results are partial\n";
+
+/// `text` as a CSV field that holds just this text: quoted when it holds a comma, a quote or a line
+/// break (RFC 4180).
+std::string csv_field(const std::string& text);
+
+/// Text inside a cell of a Markdown table.
+std::string markdown_cell(const std::string& text);
+
+/// `ttft_ms.p99 < 500 (llm-d-precise)`: what is expected, and of what.
+std::string title_of(const Judgement& j);
+
+/// One line per judgement, aligned; empty for none.
+std::string judgements_text(const std::vector<Judgement>& judgements);
+
+/// A Markdown table; empty for none.
+std::string judgements_markdown(const std::vector<Judgement>& judgements);
+
+/// JUnit XML: one test case each; `fails` is a failure, `undecided` an error. Without judgements
+/// there is one case which says that the command ran. Remarks are the suite's `system-out`.
+std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements,
+                         const std::vector<std::string>& remarks = {});
+
+/// GitHub workflow commands, `::error file=…,line=…::…` per failure and `::warning …` for what is
+/// undecided, then a notice that sums up and one per remark.
+std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements,
+                          const std::vector<std::string>& remarks = {});
+
+/// "seeds 1 to 5", "seed 7".
+std::string seeds_text(const ResultSet& set);
+std::string seeds_text(const std::vector<std::uint64_t>& seeds);
 
 enum class Tone { kPlain, kGood, kBad };
 
@@ -76,14 +149,14 @@ struct Listing {
   std::string file = {};  ///< The name that a page saves it under; empty = not at all.
 };
 struct Charts {
-  std::vector<Chart> charts;  ///< Pages only.
-  bool small = false;         ///< Three beside each other.
+  std::vector<Chart> charts = {};  ///< Pages only.
+  bool small = false;              ///< Three beside each other.
   std::string title = {};
 };
 /// Blocks that a page folds away; plain outputs leave them out.
 struct Fold {
   std::string title;
-  std::vector<struct Block> blocks;
+  std::vector<struct Block> blocks = {};
   bool open = false;
   bool only_on_screen = false;  ///< Left out on paper.
 };
@@ -97,7 +170,7 @@ struct StudyVerdict {
   /// More sentences of one kind: what each variant holds, what to do next.
   struct Part {
     std::string title;
-    std::vector<Sentence> points;
+    std::vector<Sentence> points = {};
   };
   std::string headline;
   std::optional<Chart> picture = {};  ///< The answer drawn, in the first screen; pages only.
@@ -113,8 +186,9 @@ struct StudyDocument {
   std::string kicker;  ///< Above the title of a page.
   std::string title;
   StudyVerdict verdict;
-  std::vector<std::pair<std::string, std::string>> facts;  ///< The files and versions behind it.
-  std::vector<Block> blocks;
+  std::vector<std::pair<std::string, std::string>> facts =
+      {};  ///< The files and versions behind it.
+  std::vector<Block> blocks = {};
   std::vector<ExportTable> data = {};  ///< The numbers behind it, for `report --export`.
   std::vector<std::string> log = {};   ///< For JUnit XML and annotations, which have no tables.
 };

@@ -1,8 +1,135 @@
 #include "tools/results/described_json.h"
 
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "base/scalar_parse.h"
+#include "base/text.h"
 
 namespace routesim::tools {
+
+std::string json_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\u00" + hex_digits(byte, 2);
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+  return out;
+}
+
+void JsonWriter::new_line() {
+  if (indent_ == 0) return;
+  out_ += '\n';
+  out_.append(has_items_.size() * static_cast<std::size_t>(indent_), ' ');
+}
+
+void JsonWriter::before_value() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (has_items_.empty()) return;
+  if (has_items_.back()) out_ += ',';
+  has_items_.back() = true;
+  new_line();
+}
+
+JsonWriter& JsonWriter::open(char bracket) {
+  before_value();
+  out_ += bracket;
+  has_items_.push_back(false);
+  return *this;
+}
+
+JsonWriter& JsonWriter::close(char bracket) {
+  const bool had_items = has_items_.back();
+  has_items_.pop_back();
+  if (had_items) new_line();
+  out_ += bracket;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  before_value();
+  out_ += json_string(name);
+  out_ += indent_ == 0 ? ":" : ": ";
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::raw(std::string_view json) {
+  before_value();
+  out_ += json;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::string_view text) { return raw(json_string(text)); }
+JsonWriter& JsonWriter::value(bool b) { return raw(b ? "true" : "false"); }
+JsonWriter& JsonWriter::value(double v) { return std::isfinite(v) ? raw(number_text(v)) : null(); }
+JsonWriter& JsonWriter::value(std::int64_t v) { return raw(std::to_string(v)); }
+JsonWriter& JsonWriter::value(std::uint64_t v) { return raw(std::to_string(v)); }
+JsonWriter& JsonWriter::null() { return raw("null"); }
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Whether brackets outside quotes nest too deep.
+bool nests_too_deep(std::string_view text) {
+  constexpr int kDeepest = 64;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
+    if (c == ']' || c == '}') --depth;
+  }
+  return false;
+}
+
+ConfigNode::Ptr tree_of(const Json& value, const SourceLocation& where) {
+  if (value.is_null()) return ConfigNode::make_null(where);
+  if (value.is_string())
+    return ConfigNode::make_scalar(value.get<std::string>(), ConfigNode::Style::kQuoted, where);
+  if (!value.is_structured())
+    return ConfigNode::make_scalar(value.dump(), ConfigNode::Style::kPlain, where);
+  std::vector<ConfigNode::Ptr> items;
+  std::vector<ConfigNode::Member> members;
+  for (const auto& [key, member] : value.items()) {
+    if (value.is_array())
+      items.push_back(tree_of(member, where));
+    else
+      members.push_back({.key = key, .key_where = where, .value = tree_of(member, where)});
+  }
+  return value.is_array() ? ConfigNode::make_sequence(std::move(items), where)
+                          : ConfigNode::make_map(std::move(members), where);
+}
+
+}  // namespace
+
+ConfigNode::Ptr json_tree(const std::string& text, const SourceLocation& where) {
+  if (nests_too_deep(text)) return nullptr;
+  const Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? nullptr : tree_of(value, where);
+}
 
 namespace {
 

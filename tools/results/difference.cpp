@@ -16,9 +16,7 @@ Difference difference_of(std::span<const double> base, std::span<const double> c
                .changed = sim::estimate(changed),
                .difference = paired ? sim::paired_difference(base, changed)
                                     : sim::independent_difference(base, changed),
-               .paired = paired,
-               .percent = std::nullopt,
-               .percent_interval = std::nullopt};
+               .paired = paired};
   d.verdict = sim::verdict(d.difference, metric.direction);
   if (d.base.mean == 0) return d;
   d.percent = 100 * (d.changed.mean / d.base.mean - 1);
@@ -64,18 +62,6 @@ std::string percent_text(const Difference& d) {
   if (!d.percent_interval) return change;
   return fmt::format("{} [{}, {}]", change, signed_number(d.percent_interval->low),
                      signed_number(d.percent_interval->high));
-}
-
-void write_percent(JsonWriter& json, const Difference& d) {
-  json.key("percent");
-  if (d.percent) {
-    json.begin_object().member("mean", *d.percent);
-    if (d.percent_interval)
-      json.member("low", d.percent_interval->low).member("high", d.percent_interval->high);
-    json.end_object();
-  } else {
-    json.null();
-  }
 }
 
 Decision decide_below_zero(const sim::Estimate& excess, bool or_equal) {

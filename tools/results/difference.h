@@ -11,7 +11,6 @@
 
 #include "base/describe.h"
 #include "base/diagnostic.h"
-#include "tools/results/json_writer.h"
 #include "tools/results/metric_name.h"
 #include "tools/results/statistics.h"
 
@@ -24,9 +23,9 @@ struct Difference {
   sim::Estimate difference;  ///< changed - base.
   bool paired = true;        ///< The same seeds on both sides.
   /// 100 (changed/base - 1); nothing when the base is 0.
-  std::optional<double> percent;
+  std::optional<double> percent = {};
   /// The interval of `percent`; nothing without replications or pairing.
-  std::optional<sim::Interval> percent_interval;
+  std::optional<sim::Interval> percent_interval = {};
   sim::Verdict verdict = sim::Verdict::kNotDistinguishable;
 };
 
@@ -47,8 +46,6 @@ std::string short_number(double v);
 
 /// `-12.3 [-14.0, -10.6]`, `-12.3`, or `-`.
 std::string percent_text(const Difference& d);
-/// The same as a member `percent` of the present object: mean, and interval where there is one.
-void write_percent(JsonWriter& json, const Difference& d);
 
 /// Whether something holds in the results.
 enum class Decision { kHolds, kFails, kUndecided };
@@ -62,9 +59,9 @@ std::string decision_text(Decision d);
 
 /// One expectation or gate, judged.
 struct Judgement {
-  std::string what;      ///< `ttft_ms.p99 < 500`.
-  std::string scope;     ///< `llm-d-precise`, `llm-d-precise, stage 4`.
-  SourceLocation where;  ///< Where it is written; no file for what stands on the command line.
+  std::string what;           ///< `ttft_ms.p99 < 500`.
+  std::string scope;          ///< `llm-d-precise`, `llm-d-precise, stage 4`.
+  SourceLocation where = {};  ///< Where it is written; no file for what stands on the command line.
   Decision decision = Decision::kHolds;
   std::string detail;  ///< What was found: `612.4 ± 20.1`.
 };

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "sim/plan/fleet_plan.h"
 #include "sim/plan/resolve.h"
-#include "tools/results/metric_goal.h"
+#include "tools/results/metric_name.h"
 
 namespace routesim::tools {
 
@@ -88,8 +88,7 @@ GoodputGoals goals_of_tool(const workloads::Load& load) {
           .tpot = c.tpot,
           .itl = c.itl,
           .ntpot = c.ntpot,
-          .request_latency = c.request_latency,
-          .of_parts = {}};
+          .request_latency = c.request_latency};
 }
 
 }  // namespace
@@ -191,7 +190,7 @@ void GoodputObserver::complete(sim::RunResult& run) const {
 }
 
 GoodputResult GoodputObserver::result(const sim::RunResult& run) const {
-  GoodputResult result{.goals = goals_, .stages = stages_, .summary = {}, .parts = {}};
+  GoodputResult result{.goals = goals_, .stages = stages_};
   result.stages.resize(run.stages.size());
   const auto add = [](GoodputCount& to, const GoodputCount& stage) {
     to.good += stage.good;

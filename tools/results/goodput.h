@@ -23,7 +23,7 @@ namespace routesim::tools {
 struct GoodputGoals {
   std::optional<double> ttft, tpot, itl, ntpot, request_latency;
   /// Those of each load of a mix, in place of the others; empty where there is no mix.
-  std::vector<GoodputGoals> of_parts;
+  std::vector<GoodputGoals> of_parts = {};
 
   bool empty() const {
     return !ttft && !tpot && !itl && !ntpot && !request_latency &&
@@ -67,9 +67,9 @@ struct GoodputCount {
 
 struct GoodputResult {
   GoodputGoals goals;
-  std::vector<GoodputCount> stages;  ///< By stage.
-  GoodputCount summary;              ///< Of the reported stages.
-  std::vector<GoodputCount> parts;   ///< The same by load of a mix.
+  std::vector<GoodputCount> stages;      ///< By stage.
+  GoodputCount summary = {};             ///< Of the reported stages.
+  std::vector<GoodputCount> parts = {};  ///< The same by load of a mix.
 };
 
 /// The goals a scenario states: its own `goodput`, else its load tool's `report.goodput`. A load of

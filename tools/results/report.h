@@ -12,7 +12,7 @@
 #include "sim/plan/scenario.h"
 #include "tools/results/difference.h"
 #include "tools/results/goodput.h"
-#include "tools/results/measured.h"
+#include "tools/results/metrics.h"
 #include "tools/results/result_set.h"
 
 namespace routesim::tools {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "tools/results/described_fields.h"
+#include "tools/results/described_json.h"
 #include "tools/results/result_record.h"
 
 namespace routesim {
@@ -614,7 +614,7 @@ void describe(Describer& d, VariantRecord& r) {
         r.resolved);
 }
 
-void describe(Describer& d, ReplicationsRecord::Metric& r) {
+void describe(Describer& d, ReplicationsRecord::Spread& r) {
   field(d, {"mean", "Mean over the runs."}, r.mean);
   field(d, nullable("sd", "Standard deviation between runs; null with one run."), r.sd);
   field(d,
@@ -622,6 +622,10 @@ void describe(Describer& d, ReplicationsRecord::Metric& r) {
         r.half_width);
   field(d, nullable("low", "Lower end; null with one run."), r.low);
   field(d, nullable("high", "Upper end; null with one run."), r.high);
+}
+
+void describe(Describer& d, ReplicationsRecord::Metric& r) {
+  describe(d, static_cast<ReplicationsRecord::Spread&>(r));
   field(d, {"median", "Median over the runs."}, r.median);
   field(d, {"median_low", "Lower end of its rank interval."}, r.median_low);
   field(d, {"median_high", "Upper end."}, r.median_high);
@@ -649,13 +653,7 @@ void describe(Describer& d, ReplicationsRecord::Percent& r) {
 }
 
 void describe(Describer& d, ReplicationsRecord::Change& r) {
-  field(d, {"mean", "Mean over the runs."}, r.mean);
-  field(d, nullable("sd", "Standard deviation between runs; null with one run."), r.sd);
-  field(d,
-        nullable("half_width", "Half width of the 95 % interval (Student-t); null with one run."),
-        r.half_width);
-  field(d, nullable("low", "Lower end; null with one run."), r.low);
-  field(d, nullable("high", "Upper end; null with one run."), r.high);
+  describe(d, static_cast<ReplicationsRecord::Spread&>(r));
   field(d, nullable("percent", "Relative change; null when the base is zero."), r.percent);
   field(d,
         {"verdict",

@@ -11,6 +11,7 @@
 #include "base/tree_reader.h"
 #include "tools/results/difference.h"
 #include "tools/results/metrics.h"
+#include "tools/results/statistics.h"
 #include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
@@ -61,8 +62,7 @@ LoadRecord load_record(const StageResult& stage, const LifecycleForm& form, bool
       .send_duration = duration,
       .requested_rate =
           form.rate_is_count ? static_cast<double>(stage.info.requests) : stage.info.requested_rate,
-      .achieved_rate = duration > 0 ? static_cast<double>(stage.requests) / duration : kNone,
-      .concurrency = {}};
+      .achieved_rate = duration > 0 ? static_cast<double>(stage.requests) / duration : kNone};
   if (stage.info.concurrency > 0) out.stage->concurrency = stage.info.concurrency;
   return out;
 }
@@ -80,8 +80,7 @@ ToolGoodputRecord tool_goodput(const StageResult& stage, const LifecycleForm& fo
                         .requests_per_s = per_second(count.good),
                         .tokens_per_s = per_second(count.good_tokens),
                         .good = count.good,
-                        .total = stage.successes,
-                        .attained = {}};
+                        .total = stage.successes};
   for (const auto& [name, bound] : goal_list(*form.goals))
     out.attained.items.emplace_back(std::string(name) + "_attainment_percentage",
                                     share(count.attained[goal_index(name)]));
@@ -118,7 +117,7 @@ FailuresRecord failures_record(const StageResult& stage) {
   FailuresRecord out;
   out.count = stage.failures;
   for (const auto& [label, count] : stage.failures_by_label)
-    out.by_label.items.emplace_back(label, FailuresRecord::Label{.count = count, .messages = {}});
+    out.by_label.items.emplace_back(label, FailuresRecord::Label{.count = count});
   return out;
 }
 
@@ -331,7 +330,7 @@ StageRecord StageRecord::traffic_class() {
 
 LifecycleForm lifecycle_form(const sim::Scenario& scenario) {
   const auto& traits = traits_of(scenario.workload);
-  LifecycleForm form{.percentiles = {}, .rate_is_count = traits.rate_is_count};
+  LifecycleForm form{.rate_is_count = traits.rate_is_count};
   for (const double q : traits.percentiles)
     if (std::ranges::find(form.percentiles, q) == form.percentiles.end())
       form.percentiles.push_back(q);
@@ -349,7 +348,6 @@ LifecycleRecord lifecycle_record(const StageResult& stage, const LifecycleForm& 
 TrustRecord trust_record(const sim::RunResult& result) {
   TrustRecord out{.step_times = std::string(enum_name(result.trust())),
                   .text = trust_text(result),
-                  .pools = {},
                   .validation = validation_of(result.trust())};
   for (const sim::StepTimes& pool : result.step_times)
     out.pools.push_back(
@@ -370,12 +368,6 @@ std::vector<TrustRecord::Validation> validation_of(models::Trust trust) {
   return out;
 }
 
-RunRecord read_run_record(const ConfigNode& root, Diagnostics& diagnostics) {
-  RunRecord record;
-  read_struct(root, record, diagnostics, {.format = "", .null_numbers = true});
-  return record;
-}
-
 RunRecord run_record(const Report& report) {
   RunRecord out;
   out.scenario = report.scenario;
@@ -391,6 +383,121 @@ RunRecord run_record(const Report& report) {
     out.variants.push_back(variant_record(variant));
   if (report.replications) out.replications = replications_record(*report.replications);
   if (!report.expectations.empty()) out.expectations = report.expectations;
+  return out;
+}
+
+namespace {
+
+/// Adds the median over the runs with its rank interval: no assumption on how runs are distributed.
+void take_median(std::vector<double> values, ReplicationsRecord::Metric& out) {
+  std::ranges::sort(values);
+  const std::optional<sim::RankInterval> ranks = sim::quantile_ranks(values.size(), 0.5);
+  if (!ranks) return;
+  const std::size_t n = values.size();
+  out.median = (values[(n - 1) / 2] + values[n / 2]) / 2;
+  out.median_low = values[ranks->low];
+  out.median_high = values[ranks->high];
+}
+
+ReplicationsRecord::Spread spread_of(const sim::Estimate& e) {
+  return {e.mean, e.sd, e.half_width, e.low(), e.high()};
+}
+
+ReplicationsRecord::Metric metric_numbers(const std::vector<double>& values) {
+  ReplicationsRecord::Metric out{spread_of(sim::estimate(values)), {}, {}, {}, values};
+  take_median(values, out);
+  return out;
+}
+
+ReplicationsRecord::Stage stage_numbers(const ResultSet& set, const StageValues& stage) {
+  ReplicationsRecord::Stage out;
+  if (stage.stage.empty()) {
+    out.name.reset();
+    out.reported.reset();
+  } else {
+    out.name = stage.stage;
+    out.reported = stage.reported;
+  }
+  out.overloaded = stage.overloaded;
+  for (const MetricName& m : set.metrics) {
+    const std::optional<std::vector<double>> values = set.values(stage, m);
+    out.metrics.items.emplace_back(m.text,
+                                   values ? std::optional(metric_numbers(*values)) : std::nullopt);
+  }
+  return out;
+}
+
+ReplicationsRecord::Change change_of(const Difference& d, std::string verdict) {
+  return {spread_of(d.difference), percent_record(d), std::move(verdict)};
+}
+
+/// Every metric that both have.
+Named<ReplicationsRecord::Change> changes_between(const ResultSet& set, std::size_t variant,
+                                                  const StageValues& a, const StageValues& b) {
+  Named<ReplicationsRecord::Change> out;
+  const bool paired = set.variants[variant].unpaired.empty();
+  for (const MetricName& m : set.metrics) {
+    const auto x = set.values(a, m);
+    const auto y = set.values(b, m);
+    if (!x || !y) continue;
+    const Difference d = difference_of(*x, *y, m, paired);
+    out.items.emplace_back(m.text, change_of(d, replication_verdict(set, variant, a.stage, d, m)));
+  }
+  return out;
+}
+
+ReplicationsRecord::Pair pair_of(const ResultSet& set, std::size_t variant) {
+  const VariantValues& base = set.variants.front();
+  const VariantValues& changed = set.variants[variant];
+  ReplicationsRecord::Pair out;
+  out.base = base.name;
+  out.variant = changed.name;
+  out.paired = changed.unpaired.empty();
+  out.note = changed.unpaired;
+  for (const StageValues& stage : base.stages) {
+    const StageValues* const other = find_stage(changed, stage.stage);
+    if (!stage.stage.empty() && other != nullptr)
+      out.stages.push_back(
+          {.name = stage.stage, .metrics = changes_between(set, variant, stage, *other)});
+  }
+  out.summary.metrics = changes_between(set, variant, base.stages.back(), changed.stages.back());
+  return out;
+}
+
+}  // namespace
+
+std::optional<ReplicationsRecord::Percent> percent_record(const Difference& d) {
+  if (!d.percent) return std::nullopt;
+  ReplicationsRecord::Percent out{.mean = *d.percent};
+  if (d.percent_interval) {
+    out.low = d.percent_interval->low;
+    out.high = d.percent_interval->high;
+  }
+  return out;
+}
+
+std::string replication_verdict(const ResultSet& set, std::size_t variant, std::string_view stage,
+                                const Difference& d, const MetricName& metric) {
+  for (const VariantValues* const v : {&set.variants.front(), &set.variants[variant]})
+    if (!pooled_overload(*v, stage).empty()) return std::string(kNotJudged);
+  return verdict_text(d, metric);
+}
+
+ReplicationsRecord replications_record(const ResultSet& set) {
+  ReplicationsRecord out;
+  out.count = static_cast<std::int64_t>(set.seeds.size());
+  out.seeds = set.seeds;
+  out.confidence = sim::kConfidence;
+  out.until = set.until;
+  for (const VariantValues& variant : set.variants) {
+    ReplicationsRecord::Variant& v = out.variants.emplace_back();
+    v.name = variant.name;
+    v.seeds = variant.seeds;
+    for (const StageValues& stage : variant.stages)
+      if (!stage.stage.empty()) v.stages.push_back(stage_numbers(set, stage));
+    v.summary = stage_numbers(set, variant.stages.back());
+  }
+  for (std::size_t v = 1; v < set.variants.size(); ++v) out.differences.push_back(pair_of(set, v));
   return out;
 }
 

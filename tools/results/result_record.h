@@ -30,7 +30,7 @@ struct LoadRecord {
     double send_duration = 0;   ///< Seconds.
     double requested_rate = 0;  ///< Requests/s; NaN: all at once.
     double achieved_rate = 0;   ///< Requests/s; NaN: all at once.
-    std::optional<std::int64_t> concurrency;
+    std::optional<std::int64_t> concurrency = {};
   };
   std::int64_t count = 0;
   std::optional<SamplesRecord> schedule_delay;
@@ -63,7 +63,7 @@ struct TokensRecord {
 struct ToolGoodputRecord {
   double percentage = 0, requests_per_s = 0, tokens_per_s = 0;
   std::int64_t good = 0, total = 0;
-  Named<double> attained;  ///< `ttft_attainment_percentage`, …
+  Named<double> attained = {};  ///< `ttft_attainment_percentage`, …
 };
 
 struct SuccessesRecord {
@@ -78,7 +78,7 @@ struct SuccessesRecord {
 struct FailuresRecord {
   struct Label {
     std::int64_t count = 0;
-    std::vector<std::string> messages;  ///< Always empty: a simulation has none.
+    std::vector<std::string> messages = {};  ///< Always empty: a simulation has none.
   };
   std::int64_t count = 0;
   std::optional<SamplesRecord> request_latency, prompt_tokens;  ///< Always absent.
@@ -162,7 +162,7 @@ struct TrustRecord {
     double mean_absolute_error_percent = 0, worst_error_percent = 0;
   };
   std::string step_times, text;
-  std::vector<Pool> pools;
+  std::vector<Pool> pools = {};
   std::vector<Validation> validation;
 };
 
@@ -228,9 +228,11 @@ struct VariantRecord {
 
 /// The numbers of all seeds.
 struct ReplicationsRecord {
-  struct Metric {
+  struct Spread {
     double mean = 0, sd = 0, half_width = 0, low = 0, high = 0;  ///< NaN with one run.
-    std::optional<double> median, median_low, median_high;
+  };
+  struct Metric : Spread {
+    std::optional<double> median = {}, median_low = {}, median_high = {};
     std::vector<double> values;
   };
   struct Stage {
@@ -247,11 +249,10 @@ struct ReplicationsRecord {
   };
   struct Percent {
     double mean = 0;
-    std::optional<double> low, high;
+    std::optional<double> low = {}, high = {};
   };
-  struct Change {
-    double mean = 0, sd = 0, half_width = 0, low = 0, high = 0;
-    std::optional<Percent> percent;
+  struct Change : Spread {
+    std::optional<Percent> percent = {};
     std::string verdict;
   };
   struct StageChanges {
@@ -326,6 +327,9 @@ struct LifecycleForm {
   const GoodputGoals* goals = nullptr;  ///< And the stage's count, when there are any.
   const ToolGoodput* goodput = nullptr;
 };
+/// The relative change; nothing when the base is zero.
+std::optional<ReplicationsRecord::Percent> percent_record(const Difference& d);
+
 /// The form of `scenario`, without goodput.
 LifecycleForm lifecycle_form(const sim::Scenario& scenario);
 
@@ -345,8 +349,8 @@ std::string replication_verdict(const ResultSet& set, std::size_t variant, std::
 /// Everything but the verdict.
 RunRecord run_record(const Report& report);
 
-/// Reads the JSON of `routesim run`, strictly: unknown keys, wrong types and what is missing are
-/// errors at their place. Keys that early builds do not write may be absent.
-RunRecord read_run_record(const ConfigNode& root, Diagnostics& diagnostics);
+/// The JSON Schema of results, made from their description, draft-07, with a definition for each
+/// kind of object: what `routesim schema result` prints.
+std::string result_schema();
 
 }  // namespace routesim::tools

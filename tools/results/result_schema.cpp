@@ -1,5 +1,3 @@
-#include "tools/results/result_schema.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>

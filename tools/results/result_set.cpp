@@ -94,8 +94,7 @@ StageValues ResultSetBuilder::read(const sim::StageResult& stage,
   StageValues out{.stage = stage.info.name,
                   .rate = std::isfinite(stage.info.requested_rate) ? stage.info.requested_rate : 0,
                   .concurrency = stage.info.concurrency,
-                  .reported = stage.info.reported,
-                  .values = {}};
+                  .reported = stage.info.reported};
   for (const MetricName& m : metrics)
     out.values.push_back(
         {metric_value(stage, m).value_or(std::numeric_limits<double>::quiet_NaN())});
@@ -104,7 +103,7 @@ StageValues ResultSetBuilder::read(const sim::StageResult& stage,
 
 void ResultSetBuilder::add(std::size_t variant, std::size_t replication,
                            const sim::RunResult& result) {
-  OneRun run{.seed = result.seed, .stages = {}, .unanswered = {}};
+  OneRun run{.seed = result.seed};
   for (const sim::StageResult& stage : result.stages) {
     run.stages.push_back(read(stage, metrics_));
     run.unanswered.push_back(stage.unanswered());
@@ -134,13 +133,8 @@ std::size_t ResultSetBuilder::complete() const {
 ResultSet ResultSetBuilder::take(std::size_t replications) const {
   ROUTESIM_CHECK(replications <= complete(), "only whole replications are compared");
   const std::lock_guard lock(mutex_);
-  ResultSet set{.scenario = {},
-                .version = {},
-                .seeds = {},
-                .metrics = metrics_,
-                .variants = {},
-                .until = std::nullopt};
-  for (const std::string& name : variants_) set.variants.push_back({.name = name, .stages = {}});
+  ResultSet set{.metrics = metrics_};
+  for (const std::string& name : variants_) set.variants.push_back({.name = name});
   for (std::size_t r = 0; r < replications; ++r) {
     set.seeds.push_back(runs_.at({r, 0}).seed);
     for (std::size_t v = 0; v < variants_.size(); ++v) {

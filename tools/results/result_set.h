@@ -25,7 +25,7 @@ struct StageValues {
   std::int64_t concurrency = 0;
   bool reported = true;  ///< False for warm-up stages.
   /// By metric of the set, then by replication; NaN where a run has no such number.
-  std::vector<std::vector<double>> values;
+  std::vector<std::vector<double>> values = {};
   /// Its queue grew until it ended (the mean over the runs); of the whole run: that of any reported
   /// stage did.
   bool overloaded = false;
@@ -33,7 +33,7 @@ struct StageValues {
 
 struct VariantValues {
   std::string name;
-  std::vector<StageValues> stages;  ///< In their order; the whole run is the last.
+  std::vector<StageValues> stages = {};  ///< In their order; the whole run is the last.
   /// The seeds of its own runs; empty in files of early builds, which have those of the set.
   std::vector<std::uint64_t> seeds = {};
   std::string trust = {};  ///< What it rests on, as its file says it; empty in older files.
@@ -45,16 +45,16 @@ struct VariantValues {
 struct UntilOutcome {
   std::string rule;  ///< As given: `ttft_ms.mean±2%`.
   bool reached = false;
-  std::string reason;  ///< Why not; empty when reached.
+  std::string reason = {};  ///< Why not; empty when reached.
 };
 
 struct ResultSet {
-  std::string scenario;
-  std::string version;
-  std::vector<std::uint64_t> seeds;  ///< Of the first variant's replications.
-  std::vector<MetricName> metrics;
-  std::vector<VariantValues> variants;
-  std::optional<UntilOutcome> until;
+  std::string scenario = {};
+  std::string version = {};
+  std::vector<std::uint64_t> seeds = {};  ///< Of the first variant's replications.
+  std::vector<MetricName> metrics = {};
+  std::vector<VariantValues> variants = {};
+  std::optional<UntilOutcome> until = {};
 
   /// Whether every variant faces the requests that the first one does.
   bool all_paired() const;
@@ -98,8 +98,8 @@ class ResultSetBuilder {
  private:
   struct OneRun {
     std::uint64_t seed = 0;
-    std::vector<StageValues> stages;  ///< With one value per metric.
-    std::vector<double> unanswered;   ///< By stage: StageResult::unanswered().
+    std::vector<StageValues> stages = {};  ///< With one value per metric.
+    std::vector<double> unanswered = {};   ///< By stage: StageResult::unanswered().
   };
   static StageValues read(const sim::StageResult& stage, std::span<const MetricName> metrics);
 

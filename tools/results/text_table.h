@@ -1,6 +1,7 @@
 // Columns of text, aligned: the first ones to the left, the others to the right.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,5 +75,14 @@ std::string percent_text(double percent, std::optional<double> low, std::optiona
 std::string counted(std::size_t n, const std::string& what);
 /// `a, b and c`; `last_word` stands before the last one.
 std::string joined(const std::vector<std::string>& texts, std::string_view last_word = "and");
+
+/// `a, b, c`, where `text` says what stands for each item.
+template <class Range, class Text>
+std::string comma_list(const Range& items, const Text& text) {
+  std::string list;
+  for (const auto& item : items)
+    list.append(list.empty() ? "" : ", ").append(std::invoke(text, item));
+  return list;
+}
 
 }  // namespace routesim::tools

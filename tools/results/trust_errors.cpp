@@ -101,11 +101,10 @@ std::string_view trust_quantity(std::string_view metric, std::string_view statis
 }
 
 std::string errors_text(std::span<const TrustError> errors) {
-  std::string text;
-  for (const TrustError& e : errors)
-    text += (text.empty() ? "" : ", ") + e.quantity + " " + fixed_text(e.mean, 1) + " % (" +
-            std::to_string(e.cells) + ", worst " + fixed_text(e.worst, 1) + " %)";
-  return text;
+  return comma_list(errors, [](const TrustError& e) {
+    return e.quantity + " " + fixed_text(e.mean, 1) + " % (" + std::to_string(e.cells) +
+           ", worst " + fixed_text(e.worst, 1) + " %)";
+  });
 }
 
 std::string trust_errors_text(Trust trust) {

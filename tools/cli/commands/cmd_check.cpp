@@ -17,13 +17,13 @@
 #include "tools/ingest/tree/kubernetes_file.h"
 #include "tools/ingest/tree/ledger.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/results/json_writer.h"
+#include "tools/results/described_json.h"
 #include "tools/results/text_table.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/init/init.h"
 #include "tools/study/init/user_file.h"
 #include "tools/study/plan/plan_space.h"
-#include "tools/study/sweep/sweep_plan.h"
+#include "tools/study/sweep/sweep_record.h"
 #include "tools/study/tune/tune_space.h"
 
 namespace routesim::tools {
@@ -133,12 +133,9 @@ std::string parts_of(const std::vector<UserFile>& files) {
     if (std::ranges::find(parts, part) == parts.end()) parts.push_back(std::move(part));
   };
   for (const UserFile& file : files) {
-    if (!file.servers.empty()) {
-      std::string names;
-      for (const ServerStart& start : file.servers)
-        names += (names.empty() ? "" : ", ") + printable(start.name);
-      add("servers " + names + " for a pool's vllm_serve");
-    }
+    const auto name = [](const ServerStart& start) { return printable(start.name); };
+    if (!file.servers.empty())
+      add("servers " + comma_list(file.servers, name) + " for a pool's vllm_serve");
     if (file.has_picker) add("an EndpointPickerConfig for routing.endpoint_picker");
     if (!file.balancer.empty()) add("the router " + file.balancer + " for routing.config");
     for (const auto& [kind, words] : kLoads)

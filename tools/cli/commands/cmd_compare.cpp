@@ -3,6 +3,7 @@
 #include "tools/cli/output_target.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/render/document.h"
+#include "tools/results/described_json.h"
 #include "tools/study/compare/comparison.h"
 #include "tools/study/compare/comparison_record.h"
 
@@ -12,9 +13,9 @@ namespace {
 
 std::string render(const Comparison& c, const std::string& format, std::size_t width) {
   ComparisonRecord record = comparison_record(c);
-  if (format == "json") return comparison_json(record);
+  if (format == "json") return json_text(record);
   const StudyDocument document = comparison_document(record);
-  return format == "html" ? document_page(document, comparison_json(record))
+  return format == "html" ? document_page(document, json_text(record))
                           : draw(document, format, width);
 }
 

@@ -7,9 +7,8 @@
 #include "tools/ingest/tree/description.h"
 #include "tools/results/text_table.h"
 #include "tools/study/explain/decision_study.h"
+#include "tools/study/explain/explain_text.h"
 #include "tools/study/explain/hit_study.h"
-#include "tools/study/explain/router_text.h"
-#include "tools/study/explain/step_text.h"
 
 namespace routesim::tools {
 

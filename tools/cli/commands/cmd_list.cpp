@@ -11,7 +11,7 @@
 #include "tools/cli/shipped_files.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/results/json_writer.h"
+#include "tools/results/described_json.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {

@@ -11,6 +11,7 @@
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/render/page/html_page.h"
+#include "tools/results/described_json.h"
 #include "tools/results/output_file.h"
 #include "tools/study/plan/plan_fleet.h"
 #include "tools/study/plan/plan_record.h"
@@ -81,8 +82,8 @@ bool write_plan(const PlanSpace& space, const PlanResult& result, const PlanSett
                 Console& console) {
   PlanRecord record = plan_record(space, result);
   const auto render = [&record](const std::string& format, std::size_t width) {
-    if (format == "json") return plan_json(record);
-    if (format == "html") return document_page(plan_document(record), plan_json(record));
+    if (format == "json") return json_text(record);
+    if (format == "html") return document_page(plan_document(record), json_text(record));
     return draw(plan_document(record), format, width);
   };
   std::vector<Output> outputs = settings.outputs;
@@ -129,7 +130,7 @@ ExitCode run_plan(Options& options, Console& console) {
                      .so_far =
                          [&] {
                            PlanRecord record = plan_record(space, result);
-                           return StudyPage{plan_document(record), plan_json(record)};
+                           return StudyPage{plan_document(record), json_text(record)};
                          }};
   if (const auto code = conduct(how, console, [&](Experiment& experiment) {
         FleetEvaluator evaluator(space, experiment);

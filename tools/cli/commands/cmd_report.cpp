@@ -5,10 +5,11 @@
 #include "tools/cli/output_target.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/render/page/html_page.h"
+#include "tools/results/described_json.h"
 #include "tools/results/output_file.h"
 #include "tools/study/compare/comparison_record.h"
 #include "tools/study/report/read_results.h"
-#include "tools/study/sweep/sweep_merge.h"
+#include "tools/study/sweep/sweep_run.h"
 
 namespace routesim::tools {
 
@@ -34,7 +35,7 @@ std::optional<std::string> before_and_after(const std::vector<std::string>& path
   const Comparison comparison = compare_results(*base, *changed, {}, said);
   if (said.has_errors()) return std::nullopt;
   ComparisonRecord record = comparison_record(comparison);
-  return comparison_json(record);
+  return json_text(record);
 }
 
 ExitCode run_report(Options& options, Console& console) {

@@ -15,9 +15,7 @@
 #include "tools/render/page/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/experiment/journal.h"
-#include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_run.h"
-#include "tools/study/sweep/sweep_shard.h"
 
 namespace routesim::tools {
 

@@ -10,6 +10,7 @@
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/render/page/html_page.h"
+#include "tools/results/described_json.h"
 #include "tools/study/tune/tune_record.h"
 
 namespace routesim::tools {
@@ -69,8 +70,8 @@ std::size_t choose_budget(const TuneSpace& space, Experiment& experiment, bool q
 /// Renders every output, and says to `note` what a reader of the files should know.
 std::string render(const TuneReport& report, TuneRecord& record, const std::string& format,
                    std::size_t width, const std::function<void(const std::string&)>& note) {
-  if (format == "json") return tune_json(record);
-  if (format == "html") return document_page(tune_document(record), tune_json(record));
+  if (format == "json") return json_text(record);
+  if (format == "html") return document_page(tune_document(record), json_text(record));
   if (format == "csv") return tune_csv(record);
   if (format == "flags") {
     std::string flags = deployed_flags(report);
@@ -115,7 +116,7 @@ StudyPage race_page(const TuneSpace& space, const TuneSearchResult& search) {
   }
   const TuneJudgement nothing;
   TuneRecord record = tune_record({space, search, nothing});
-  return {tune_document(record), tune_json(record)};
+  return {tune_document(record), json_text(record)};
 }
 
 ExitCode run_tune(Options& options, Console& console) {

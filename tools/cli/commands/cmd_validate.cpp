@@ -11,10 +11,9 @@
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/tree/parse_config.h"
+#include "tools/results/described_json.h"
 #include "tools/results/output_file.h"
 #include "tools/results/version.h"
-#include "tools/study/validate/limits.h"
-#include "tools/study/validate/trust_table.h"
 #include "tools/study/validate/validation.h"
 #include "tools/study/validate/validation_record.h"
 #include "tools/study/validate/validation_run.h"
@@ -95,9 +94,9 @@ std::string render(const std::vector<ScenarioValidation>& all, const ValidateSet
   if (format == "csv") return validation_csv(all);
   if (format == "limits") return render_limits_csv(all);
   ValidationRecord record = validation_record(all, limits, version());
-  if (format == "json") return validation_json(record);
+  if (format == "json") return json_text(record);
   const StudyDocument document = validation_document(record, !settings.summary);
-  return format == "html" ? document_page(document, validation_json(record))
+  return format == "html" ? document_page(document, json_text(record))
                           : draw(document, format, width);
 }
 

@@ -13,7 +13,7 @@
 #include "tools/ingest/tree/description.h"
 #include "tools/results/output_file.h"
 #include "tools/study/capacity/capacity.h"
-#include "tools/study/experiment/replicate.h"
+#include "tools/study/experiment/experiment.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {

@@ -11,12 +11,10 @@
 #include "sim/plan/resolve.h"
 #include "tools/cli/progress.h"
 #include "tools/ingest/traces/measured_file.h"
-#include "tools/render/observe/records.h"
 #include "tools/render/observe/trace.h"
 #include "tools/results/goodput.h"
 #include "tools/results/report.h"
 #include "tools/study/compare/expectation.h"
-#include "tools/study/compare/until.h"
 
 namespace routesim::tools {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "tools/render/document.h"
 #include "tools/render/page/html_page.h"
-#include "tools/render/render.h"
 #include "tools/render/reports/report_files.h"
 #include "tools/results/output_file.h"
 #include "tools/results/text_table.h"

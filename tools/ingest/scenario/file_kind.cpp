@@ -13,16 +13,16 @@
 
 namespace routesim::tools {
 
+bool holds_any(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return root.find(key) != nullptr; });
+}
+
 namespace {
 
 bool holds_map(const ConfigNode& root, std::string_view key) {
   const ConfigNode* value = root.child(key);
   return value != nullptr && value->is_map();
-}
-
-bool holds_any(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
-  return std::any_of(keys.begin(), keys.end(),
-                     [&](std::string_view key) { return root.find(key) != nullptr; });
 }
 
 /// Keys that only a tuning has, or goals that say what to minimise or maximise.

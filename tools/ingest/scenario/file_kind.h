@@ -1,6 +1,7 @@
 // The kinds of routesim's files, told apart by the keys of their roots.
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 
 #include "base/config_node.h"
@@ -23,6 +24,9 @@ enum class FileKind {
 /// `scenario`, `plan`, `sweep`, `tune`, `catalogue`, `inference-perf`, `EndpointPickerConfig` or
 /// `result`.
 std::string_view kind_name(FileKind kind);
+
+/// Whether the map has one of these keys.
+bool holds_any(const ConfigNode& root, std::initializer_list<std::string_view> keys);
 
 /// A file that looks like none of the others is a scenario: its reader says what it lacks.
 FileKind kind_of(const ConfigNode& root);

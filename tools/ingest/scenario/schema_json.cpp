@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/scalar_parse.h"
-#include "tools/results/json_writer.h"
+#include "tools/results/described_json.h"
 
 namespace routesim::tools {
 

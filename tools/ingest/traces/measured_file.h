@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/diagnostic.h"
-#include "tools/results/measured.h"
+#include "tools/results/metrics.h"
 
 namespace routesim::tools {
 

@@ -94,9 +94,9 @@ struct BarChart {
 struct StripChart {
   struct Group {
     std::string name;
-    std::string note;  ///< To the right, at most ten letters.
+    std::string note = {};  ///< To the right, at most ten letters.
     std::size_t colour = 0;
-    std::vector<std::pair<std::string, double>> points;
+    std::vector<std::pair<std::string, double>> points = {};
   };
   std::string title;
   std::string subtitle;
@@ -116,8 +116,8 @@ struct DotPlot {
     double percent = 0;
     std::optional<double> low = {}, high = {};
   };
-  std::string title;
-  std::string subtitle;
+  std::string title = {};
+  std::string subtitle = {};
   std::vector<Row> rows = {};
 };
 
@@ -185,6 +185,9 @@ struct GoalMap {
   bool log = false;                                     ///< Shades go with the logarithm.
   std::vector<std::vector<std::optional<Cell>>> cells;  ///< [row][column]; nothing = not run.
 };
+
+/// Whether values spread so far that a linear axis hides the small ones.
+bool spreads_wide(const LineChart& chart);
 
 using Chart = std::variant<LineChart, DotPlot, HeatMap, BarChart, StripChart, Scatter, GoalMap>;
 

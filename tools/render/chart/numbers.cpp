@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tools/render/chart/markup.h"
+#include "tools/render/chart/svg.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {

@@ -2,11 +2,30 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/render/chart/chart.h"
 
 namespace routesim::tools {
+
+// The parts that XML and HTML share.
+
+/// The entity of a character that markup gives a meaning; empty for any other.
+constexpr std::string_view markup_entity(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    default:
+      return {};
+  }
+}
 
 /// Round numbers that cover [low, high] in at most `most` steps.
 std::vector<double> linear_ticks(double low, double high, int most);

@@ -4,12 +4,31 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "tools/render/chart/numbers.h"
-#include "tools/render/page/page_data.h"
 
 namespace routesim::tools {
+
+// Numbers of a page. Every one keeps the place it has in the page's data block, so that a test (or
+// a reader) can hold the tables against the data.
+
+/// One number of the data block.
+struct Datum {
+  double value = 0;                     ///< In base units: seconds, tokens, ratios.
+  std::string path = {};                ///< JSON pointer into the data block.
+  std::optional<double> low{}, high{};  ///< 95 % interval over replications, where there is one.
+  std::optional<double> raw{};          ///< As it stands in the block, where that has another unit.
+};
+
+/// Numbers for other programs: a file of `report --export`.
+struct ExportTable {
+  using Value = std::variant<std::string, std::optional<double>>;
+  std::string name;
+  std::vector<std::string> columns;
+  std::vector<std::vector<Value>> rows = {};
+};
 
 /// One result on a page: the part between head and foot.
 struct PageBody {
@@ -30,15 +49,6 @@ std::string make_data_block(const std::string& json);
 
 /// The style sheet of pages.
 std::string_view page_style();
-
-/// A metric that the page shows, and how.
-struct Shown {
-  std::string_view key;     ///< Into StageView::values.
-  std::string_view title;   ///< In tables and on axes.
-  std::string_view answer;  ///< How a chart's title begins; empty = not drawn.
-  Unit unit = Unit::kNone;
-  bool less_is_better = false;
-};
 
 /// `<div><table>` of a frame that scrolls in a narrow window. Tables of many columns are smaller;
 /// those of words, not numbers, are aligned to the left.

@@ -8,8 +8,8 @@
 
 #include "sim/observe/run_result.h"
 #include "sim/plan/scenario.h"
+#include "tools/results/described_json.h"
 #include "tools/results/goodput.h"
-#include "tools/results/json_writer.h"
 #include "tools/results/output_file.h"
 #include "tools/results/report.h"
 

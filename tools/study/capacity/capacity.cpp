@@ -2,10 +2,322 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <vector>
 
+#include "base/check.h"
+#include "sim/engine/endpoints.h"
+#include "sim/engine/replica.h"
 #include "sim/plan/fleet_plan.h"
+#include "sim/plan/resolve.h"
 
 namespace routesim::tools {
+
+namespace {
+
+constexpr std::size_t kBatches = 10;
+
+/// Sums of a member over equal batches of the bins; what does not fill a batch is left out in
+/// front.
+template <class T>
+std::vector<double> batch_sums(std::span<const LoadBin> bins, T LoadBin::*member) {
+  const std::size_t width = bins.size() / kBatches;
+  std::vector<double> sums(kBatches);
+  const std::size_t first = bins.size() - width * kBatches;
+  for (std::size_t i = first; i < bins.size(); ++i)
+    sums[(i - first) / width] += static_cast<double>(bins[i].*member);
+  return sums;
+}
+
+double mean_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return sum / static_cast<double>(values.size());
+}
+
+/// Standard error of the mean of independent values.
+double error_of_mean(std::span<const double> values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double v : values) squares += (v - mean) * (v - mean);
+  const auto n = static_cast<double>(values.size());
+  return std::sqrt(squares / (n - 1) / n);
+}
+
+/// Drift of the batch means per batch, and its error. Means of neighbouring spans of a random walk
+/// differ by two thirds of the variance that it gains in a span.
+void measure_growth(std::span<const double> means, double sent_per_batch, SteadyWindow& out) {
+  const auto steps = static_cast<double>(means.size() - 1);
+  const double drift = (means.back() - means.front()) / steps;
+  double squares = 0;
+  for (std::size_t i = 1; i < means.size(); ++i) {
+    const double step = means[i] - means[i - 1] - drift;
+    squares += step * step;
+  }
+  out.growth = drift / sent_per_batch;
+  out.growth_error = std::sqrt(1.5 * squares / (steps - 1) / steps) / sent_per_batch;
+}
+
+void measure_hits(std::span<const LoadBin> window, SteadyWindow& out) {
+  const std::vector<double> prompt = batch_sums(window, &LoadBin::prompt_tokens);
+  const std::vector<double> cached = batch_sums(window, &LoadBin::cached_tokens);
+  std::vector<double> first, second;
+  for (std::size_t i = 0; i < kBatches; ++i)
+    if (prompt[i] > 0) (i < kBatches / 2 ? first : second).push_back(cached[i] / prompt[i]);
+  if (first.size() < 2 || second.size() < 2) return;
+  out.hit_drift = mean_of(second) - mean_of(first);
+  out.hit_drift_error = std::hypot(error_of_mean(first), error_of_mean(second));
+}
+
+}  // namespace
+
+std::size_t warm_up_end(std::span<const double> series) {
+  double sum = 0, squares = 0, least = INFINITY;
+  std::size_t best = 0;
+  for (std::size_t i = series.size(); i-- > 0;) {
+    sum += series[i];
+    squares += series[i] * series[i];
+    if (2 * i > series.size()) continue;
+    const auto n = static_cast<double>(series.size() - i);
+    const double error = std::max(0.0, squares - sum * sum / n) / (n * n);
+    if (error > least) continue;
+    least = error;
+    best = i;
+  }
+  return best;
+}
+
+SteadyWindow steady_window(std::span<const LoadBin> bins, double bin_s) {
+  ROUTESIM_CHECK(bins.size() >= 2 * kBatches && bin_s > 0, "too few bins to judge");
+  std::vector<double> answers, hits;
+  for (const LoadBin& bin : bins) {
+    answers.push_back(static_cast<double>(bin.answered));
+    if (bin.prompt_tokens > 0)
+      hits.push_back(static_cast<double>(bin.cached_tokens) /
+                     static_cast<double>(bin.prompt_tokens));
+    else
+      hits.push_back(hits.empty() ? 0 : hits.back());
+  }
+  SteadyWindow out;
+  out.first = std::max(warm_up_end(answers), warm_up_end(hits));
+  out.is_settled = 2 * out.first < bins.size();
+  const std::span<const LoadBin> window = bins.subspan(out.first);
+  const double batch_s = bin_s * static_cast<double>(window.size() / kBatches);
+  const double all_s = bin_s * static_cast<double>(window.size());
+  double sent = 0, answered = 0, away = 0;
+  for (const LoadBin& bin : window) {
+    sent += static_cast<double>(bin.sent);
+    answered += static_cast<double>(bin.answered);
+    away += static_cast<double>(bin.turned_away);
+  }
+  out.sent_per_s = sent / all_s;
+  out.answered_per_s = answered / all_s;
+  const std::vector<double> answers_of = batch_sums(window, &LoadBin::answered);
+  const std::span<const double> batches = answers_of;
+  const auto first = batches.first(kBatches / 2), second = batches.last(kBatches / 2);
+  out.answered_error = error_of_mean(batches) / batch_s;
+  out.answered_drift = (mean_of(second) - mean_of(first)) / batch_s;
+  out.answered_drift_error = std::hypot(error_of_mean(first), error_of_mean(second)) / batch_s;
+  out.turned_away = sent > 0 ? away / sent : 0;
+  std::vector<double> in_flight = batch_sums(window, &LoadBin::in_flight);
+  for (double& value : in_flight) value /= static_cast<double>(window.size() / kBatches);
+  if (sent > 0) measure_growth(in_flight, sent / static_cast<double>(kBatches), out);
+  measure_hits(window, out);
+  return out;
+}
+
+namespace {
+
+/// Bins before the first look, and between looks.
+constexpr std::size_t kFirstLook = 40, kNextLook = 20;
+/// A run that has not settled goes on for so many times its length.
+constexpr std::int64_t kLongest = 3;
+/// Requests in flight gained per request sent. A queue that gains more than kGrows beyond its error
+/// grows; one that gains less than kCalm with its error does not. Without either, kLikely decides.
+constexpr double kGrows = 0.005, kCalm = 0.02, kLikely = 0.012;
+/// The most that a fleet gains whose servers all empty their queues now and then.
+constexpr double kEmptied = 0.03;
+/// A window has this many of its mean answers at least.
+constexpr double kAnswers = 3;
+/// Looks at one run are many, so each asks for more than two standard errors.
+constexpr double kErrors = 2.5;
+/// The most that may be turned away, and the least share of the rate that the client must send.
+constexpr double kTurnedAway = 0.02, kSent = 0.97;
+/// A step of twice the batch that takes more than so many times as long is not worth its seats.
+constexpr double kNoGain = 1.6;
+
+/// Whether twice the batch of this engine would take so long that more seats would not help.
+bool is_bound_by_step(const sim::ResolvedPool& pool, const sim::BatchScheduler& engine) {
+  const std::int64_t tokens = engine.kv().used_blocks() * pool.rules.block_size;
+  const std::int64_t b = std::max<std::int64_t>(1, engine.running());
+  const models::BatchShape now{.decode_requests = b, .decode_context = tokens};
+  const models::BatchShape more{.decode_requests = 2 * b, .decode_context = 2 * tokens};
+  return static_cast<double>(pool.latency->step_ticks(more)) >
+         kNoGain * static_cast<double>(pool.latency->step_ticks(now));
+}
+
+}  // namespace
+
+std::string_view limit_name(Limit limit) {
+  switch (limit) {
+    case Limit::kPrefill:
+      return "prefill compute";
+    case Limit::kDecode:
+      return "decode step";
+    case Limit::kKvBlocks:
+      return "KV blocks";
+    case Limit::kMaxNumSeqs:
+      return "max_num_seqs";
+    case Limit::kRouter:
+      return "router";
+    case Limit::kGateway:
+      return "gateway";
+    case Limit::kClient:
+      return "client";
+    case Limit::kNone:
+      break;
+  }
+  return "";
+}
+
+LoadWatch::LoadWatch(const WatchRules& rules, std::atomic<bool>& stop)
+    : rules_(rules),
+      stop_(stop),
+      bin_(Duration::from_seconds(static_cast<double>(rules.most_sends) / rules.rate /
+                                  static_cast<double>(kWatchBins))),
+      next_(SimTime::zero() + bin_) {
+  ROUTESIM_CHECK(rules.rate > 0 && rules.most_sends >= kWatchBins, "a watch without a length");
+}
+
+void LoadWatch::on_sent(const workloads::Request& request, SimTime now) {
+  ++now_.sent;
+  ++sent_;
+  ++in_flight_;
+  ++unrouted_;
+  now_.lag_s = std::max(now_.lag_s, (now - request.due).to_seconds());
+}
+
+void LoadWatch::on_done(const sim::RequestRecord& record) {
+  --in_flight_;
+  if (record.endpoint < 0) --unrouted_;
+  if (record.outcome == workloads::Outcome::kSuccess) {
+    ++now_.answered;
+    now_.prompt_tokens += record.prompt_tokens;
+    now_.cached_tokens += record.cached_tokens;
+    return;
+  }
+  const std::string_view label = record.failure;
+  if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
+    ++now_.turned_away;
+}
+
+void LoadWatch::on_result(const sim::RunResult& result, bool) {
+  const std::optional<sim::GatewayResult>& gateway = result.routing.gateway;
+  gateway_waits_ = gateway && gateway->longest_wait.to_seconds() > result.routing.longest_wait_s;
+}
+
+void LoadWatch::on_tick(SimTime now) {
+  note_queues();
+  next_ = now + bin_;
+  now_.in_flight = in_flight_;
+  bins_.push_back(now_);
+  waits_.push_back(waits());
+  now_ = {};
+  if (bins_.size() >= kFirstLook && bins_.size() % kNextLook == 0) judge();
+}
+
+void LoadWatch::note_queues() {
+  emptied_.resize(view_->endpoints.size());
+  for (std::size_t e = 0; e < emptied_.size(); ++e) {
+    const sim::EndpointHome& home = view_->endpoints[e];
+    if (view_->replicas[home.replica]->scheduler(home.rank).waiting() == 0)
+      emptied_[e] = bins_.size();
+  }
+}
+
+bool LoadWatch::all_emptied() const {
+  const std::size_t last_third = bins_.size() - (bins_.size() - window_.first) / 3;
+  return std::ranges::all_of(emptied_, [=](std::size_t bin) { return bin >= last_third; });
+}
+
+LoadWatch::Waits LoadWatch::waits() const {
+  Waits out{.unrouted = unrouted_, .in_flight = in_flight_};
+  for (const sim::EndpointHome& home : view_->endpoints) {
+    const sim::BatchScheduler& engine = view_->replicas[home.replica]->scheduler(home.rank);
+    if (engine.waiting() == 0) continue;
+    ++out.servers;
+    const bool seats = engine.running() >= engine.rules().max_num_seqs;
+    const bool blocks = 20 * engine.kv().free_blocks() < engine.kv().usable_blocks();
+    if (!seats && !blocks)
+      ++out.tokens;
+    else if (is_bound_by_step(view_->plan.pools[home.pool], engine))
+      ++out.decodes;
+    else
+      ++(seats ? out.seats : out.blocks);
+  }
+  return out;
+}
+
+void LoadWatch::judge() {
+  window_ = steady_window(bins_, bin_.to_seconds());
+  const SteadyWindow& w = window_;
+  const bool is_long = sent_ >= rules_.most_sends,
+             is_longest = sent_ >= kLongest * rules_.most_sends;
+  const double window_s = bin_.to_seconds() * static_cast<double>(bins_.size() - w.first);
+  const bool is_short =
+      window_s * w.answered_per_s < kAnswers * static_cast<double>(bins_.back().in_flight);
+  const bool rises = w.answered_drift > 2 * w.answered_drift_error ||
+                     w.hit_drift > std::max(0.01, 2 * w.hit_drift_error);
+  if (!w.is_settled || w.answered_per_s <= 0 || (rules_.patient && rises)) {
+    sustains_ = Sustains::kOpen;
+    stop_ = is_longest;
+    return;
+  }
+  const double sent = std::max(1.0, w.sent_per_s * window_s);
+  const bool too_few = w.sent_per_s < rules_.rate * (kSent - 2 / std::sqrt(sent));
+  const double away_error = 2 * std::sqrt(w.turned_away / sent);
+  const bool grows =
+      w.growth - kErrors * w.growth_error > kGrows || w.turned_away - away_error > kTurnedAway;
+  const bool gains_little = w.growth + kErrors * w.growth_error < kCalm;
+  const bool empties = all_emptied() && w.growth < kEmptied && w.growth - w.growth_error < kLikely;
+  const bool calm = !is_short && (gains_little || empties) &&
+                    std::abs(w.hit_drift) <= std::max(0.01, 2 * w.hit_drift_error);
+  const bool is_told = w.answered_error <= rules_.answered_error * w.answered_per_s;
+  if (grows || too_few) {
+    sustains_ = Sustains::kNo;
+    if (is_told || is_long) stop_ = true;
+  } else if (calm) {
+    sustains_ = Sustains::kYes;
+    stop_ = true;
+  } else {
+    sustains_ = w.growth > kLikely ? Sustains::kNo : Sustains::kYes;
+    stop_ = is_longest;
+  }
+}
+
+Limit LoadWatch::limit() const {
+  Waits all;
+  double lag = 0;
+  for (std::size_t i = window_.first; i < bins_.size(); ++i) {
+    const Waits& w = waits_[i];
+    all.servers += w.servers;
+    all.seats += w.seats;
+    all.blocks += w.blocks;
+    all.tokens += w.tokens;
+    all.decodes += w.decodes;
+    all.unrouted += w.unrouted;
+    all.in_flight += w.in_flight;
+    lag = std::max(lag, bins_[i].lag_s);
+  }
+  if (window_.sent_per_s < kSent * rules_.rate && lag > 1) return Limit::kClient;
+  if (2 * all.unrouted > all.in_flight) return gateway_waits_ ? Limit::kGateway : Limit::kRouter;
+  if (all.servers == 0) return Limit::kNone;
+  const std::array<std::pair<std::int32_t, Limit>, 4> counts = {{{all.tokens, Limit::kPrefill},
+                                                                 {all.decodes, Limit::kDecode},
+                                                                 {all.blocks, Limit::kKvBlocks},
+                                                                 {all.seats, Limit::kMaxNumSeqs}}};
+  return std::ranges::max_element(counts, {}, &std::pair<std::int32_t, Limit>::first)->second;
+}
 
 namespace {
 
@@ -78,7 +390,7 @@ RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experime
   // The watch ends it before, unless a client falls behind.
   const double seconds = 4 * static_cast<double>(rules.most_sends) / rules.rate;
   constexpr double kMostSeconds = 50 * 86'400.0;  // Within what the clock of a run holds.
-  RateProbe probe{.rate = rules.rate, .window = {}};
+  RateProbe probe{.rate = rules.rate};
   probe.why_not = seconds > kMostSeconds
                       ? "its requests come too rarely"
                       : sim::hold_rate(held, {rules.rate, Duration::from_seconds(seconds), {}});

@@ -1,16 +1,132 @@
 // The highest rate of a load that a fleet sustains, from simulated steady states.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "sim/observe/observer.h"
 #include "sim/plan/resolve.h"
 #include "tools/results/report.h"
-#include "tools/study/capacity/load_watch.h"
 #include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
+
+// What a stretch of a run at one rate says: when its warm-up ends, whether it is steady or its
+// queue grows, and how much it answers.
+
+/// One span of time of a run, all of them equally long.
+struct LoadBin {
+  std::int64_t sent = 0;
+  std::int64_t answered = 0;                          ///< Successes.
+  std::int64_t turned_away = 0;                       ///< Ended by a time-out, 429 or 503.
+  std::int64_t in_flight = 0;                         ///< At its end.
+  std::int64_t prompt_tokens = 0, cached_tokens = 0;  ///< Of its successes.
+  double lag_s = 0;  ///< The longest time by which the client sent a request late.
+};
+
+/// The answer of a stretch. Errors are standard errors.
+struct SteadyWindow {
+  std::size_t first = 0;  ///< The bin in which the warm-up has ended.
+  double sent_per_s = 0, answered_per_s = 0;
+  double answered_error = 0;
+  /// Requests in flight gained per request sent, and its error as of a random walk: a queue at its
+  /// critical load is one, and one below it is calmer.
+  double growth = 0, growth_error = 0;
+  double turned_away = 0;     ///< Share of what was sent.
+  double answered_drift = 0;  ///< Answers/s of the second half less those of the first.
+  double answered_drift_error = 0;
+  double hit_drift = 0;  ///< Hit ratio of the second half less that of the first.
+  double hit_drift_error = 0;
+  bool is_settled = false;  ///< The warm-up ended in the first half.
+};
+
+/// The bin with which a series begins to be steady: the one that makes the standard error of the
+/// rest least, in the first half (MSER: White, "An effective truncation heuristic for bias
+/// reduction in simulation output", Simulation 69(6), 1997; bins are its batches). O(n).
+std::size_t warm_up_end(std::span<const double> series);
+
+/// The window behind the warm-up of the answers and of the hits. `bins` has at least 20, each of
+/// `bin_s` > 0 seconds. O(n).
+SteadyWindow steady_window(std::span<const LoadBin> bins, double bin_s);
+
+// Watches a run at one rate and ends it as soon as it has told whether the servers sustain it.
+
+/// What keeps a fleet from answering more.
+enum class Limit { kPrefill, kDecode, kKvBlocks, kMaxNumSeqs, kRouter, kGateway, kClient, kNone };
+
+/// `prefill compute`, `decode step`, `KV blocks`, `max_num_seqs`, ...; empty for kNone.
+std::string_view limit_name(Limit limit);
+
+/// Whether servers keep up with a rate.
+enum class Sustains { kYes, kNo, kOpen };
+
+struct WatchRules {
+  double rate = 0;               ///< Requests/s asked for, > 0.
+  std::int64_t most_sends = 0;   ///< The run ends then in any case; at least kWatchBins.
+  double answered_error = 0.01;  ///< Standard error at which an overload has told its answers.
+  /// Take no queue for one that grows while answers or hits still rise: caches and batches may
+  /// fill.
+  bool patient = false;
+};
+
+inline constexpr std::int64_t kWatchBins = 240;
+
+/// Sets `stop` when it knows enough. Used by the thread of the run.
+class LoadWatch final : public sim::Observer {
+ public:
+  LoadWatch(const WatchRules& rules, std::atomic<bool>& stop);
+
+  void on_start(const sim::RunView& view) override { view_ = &view; }
+  void on_sent(const workloads::Request& request, SimTime now) override;
+  void on_routed(const workloads::Request&, const sim::Route&, SimTime) override { --unrouted_; }
+  void on_done(const sim::RequestRecord& record) override;
+  SimTime next_tick() const override { return next_; }
+  void on_tick(SimTime now) override;
+  void on_end(SimTime) override { view_ = nullptr; }
+  void on_result(const sim::RunResult& result, bool complete) override;
+
+  Sustains sustains() const { return sustains_; }
+  const SteadyWindow& window() const { return window_; }
+  std::int64_t sent() const { return sent_; }
+  std::int64_t in_flight() const { return bins_.empty() ? 0 : bins_.back().in_flight; }
+  double warm_up_s() const { return bin_.to_seconds() * static_cast<double>(window_.first); }
+  /// The limit that most servers were at behind the warm-up.
+  Limit limit() const;
+
+ private:
+  /// Servers with a queue, by what its head waits for, and whole-fleet queues, in one bin.
+  struct Waits {
+    std::int32_t servers = 0, seats = 0, blocks = 0, tokens = 0, decodes = 0;
+    std::int64_t unrouted = 0, in_flight = 0;
+  };
+
+  void judge();
+  void note_queues();
+  /// Whether every server had no queue at some instant of the last third of the window.
+  bool all_emptied() const;
+  Waits waits() const;
+
+  WatchRules rules_;
+  std::atomic<bool>& stop_;
+  const sim::RunView* view_ = nullptr;
+  Duration bin_;
+  SimTime next_;
+  LoadBin now_;
+  std::int64_t in_flight_ = 0, sent_ = 0, unrouted_ = 0;
+  std::vector<LoadBin> bins_;
+  std::vector<Waits> waits_;          ///< By bin.
+  std::vector<std::size_t> emptied_;  ///< By endpoint: the last bin at whose end it had no queue.
+  bool gateway_waits_ = false;        ///< For connections longer than the router for decisions.
+  SteadyWindow window_;
+  Sustains sustains_ = Sustains::kOpen;
+};
 
 struct CapacityRules {
   double guess = 1;                  ///< Requests/s, > 0: where to look first.
@@ -35,7 +151,7 @@ struct RateProbe {
   std::string why_not = {};  ///< Why the load has no rate to hold; empty where it has one.
   double rate = 0;
   Sustains sustains = Sustains::kOpen;
-  SteadyWindow window;
+  SteadyWindow window = {};
   Limit limit = Limit::kNone;
   std::int64_t sent = 0;
   double warm_up_s = 0;  ///< When the warm-up has ended.

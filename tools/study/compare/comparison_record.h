@@ -9,7 +9,6 @@
 
 #include "tools/render/document.h"
 #include "tools/results/result_record.h"
-#include "tools/study/compare/changes.h"
 #include "tools/study/compare/comparison.h"
 
 namespace routesim::tools {
@@ -17,7 +16,7 @@ namespace routesim::tools {
 struct ComparisonRecord {
   struct File {
     std::string path, scenario;
-    std::optional<bool> interrupted;
+    std::optional<bool> interrupted = {};
     std::string version;
     std::vector<std::uint64_t> seeds;
   };
@@ -26,14 +25,14 @@ struct ComparisonRecord {
   };
   struct Metric {
     Estimate base, changed, difference;
-    std::optional<ReplicationsRecord::Percent> percent;  ///< Of the base.
+    std::optional<ReplicationsRecord::Percent> percent = {};  ///< Of the base.
     std::string verdict;
   };
   struct Stage {
     std::string name;
     bool reported = true;
-    std::optional<double> requested_rate;
-    std::optional<std::int64_t> concurrency;
+    std::optional<double> requested_rate = {};
+    std::optional<std::int64_t> concurrency = {};
     bool base_overloaded = false, new_overloaded = false;
     Named<Metric> metrics;
   };
@@ -44,9 +43,9 @@ struct ComparisonRecord {
     std::string base, changed;
     bool paired = true;
     std::string note;
-    std::optional<std::string> stage;  ///< The only one that is compared.
+    std::optional<std::string> stage = {};  ///< The only one that is compared.
     std::string base_trust, new_trust;
-    std::vector<Stage> stages;
+    std::vector<Stage> stages = {};
     Summary summary;
 
     /// The compared numbers: those of `stage`, else of the whole run.
@@ -59,17 +58,12 @@ struct ComparisonRecord {
   std::vector<std::string> missing, remarks;
   std::vector<Change> changes;
   std::vector<std::string> untold;
-  std::vector<Pair> pairs;
+  std::vector<Pair> pairs = {};
 };
 
 void describe(Describer& d, ComparisonRecord& r);
 
 ComparisonRecord comparison_record(const Comparison& c);
-
-/// Reads the JSON of `routesim compare`, strictly.
-ComparisonRecord read_comparison_record(const ConfigNode& root, Diagnostics& diagnostics);
-
-std::string comparison_json(ComparisonRecord& record, int indent = 2);
 
 /// The answer of the comparison. `path` is where the record stands in the data block of a page.
 StudyDocument comparison_document(const ComparisonRecord& record, const std::string& path = {});

@@ -1,8 +1,12 @@
 #include "tools/study/compare/expectation.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
 
 #include "base/text.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -34,12 +38,6 @@ std::vector<std::string> names_of(const LoadedScenario& scenario) {
   return names;
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + printable(name);
-  return list;
-}
-
 /// Whether `name` is among `names`; otherwise complains, with a suggestion.
 bool is_known(const std::string& name, const std::vector<std::string>& names,
               const std::string& what, const SourceLocation& where, const std::string& path,
@@ -47,7 +45,9 @@ bool is_known(const std::string& name, const std::vector<std::string>& names,
   if (std::find(names.begin(), names.end(), name) != names.end()) return true;
   const std::string close = nearest(name, names);
   diagnostics.error(where, path, "there is no " + what + " " + in_quotes(name),
-                    close.empty() ? what + "s: " + listed(names) : "did you mean " + close + "?");
+                    close.empty()
+                        ? what + "s: " + comma_list(names, [](auto& n) { return printable(n); })
+                        : "did you mean " + close + "?");
   return false;
 }
 
@@ -133,9 +133,7 @@ Parsed<Condition> parse_condition(const std::string& text) {
   Condition condition{.text = std::string(trimmed(text)),
                       .metric = std::move(*metric.value),
                       .less = text[at] == '<',
-                      .or_equal = at + 1 < text.size() && text[at + 1] == '=',
-                      .bound = 0,
-                      .reference = {}};
+                      .or_equal = at + 1 < text.size() && text[at + 1] == '='};
   const std::size_t from = at + (condition.or_equal ? 2 : 1);
   const std::string error = read_bound(trimmed(std::string_view(text).substr(from)), condition);
   if (!error.empty()) return {{}, error, kExample};
@@ -195,6 +193,79 @@ std::vector<Judgement> judge(const std::vector<Expectation>& expectations, const
   out.reserve(expectations.size());
   for (const Expectation& e : expectations) out.push_back(judge_one(e, set));
   return out;
+}
+
+namespace {
+
+constexpr char kGateExample[] =
+    "for example ttft_ms.p99>+5%, output_tokens_per_s<-2%, ttft_ms.p99>+20 or ttft_ms.p99>500";
+
+}  // namespace
+
+Parsed<Gate> parse_gate(const std::string& text) {
+  const std::size_t at = text.find_first_of("<>");
+  if (at == std::string::npos || (at + 1 < text.size() && text[at + 1] == '='))
+    return {{}, "must be METRIC>BOUND or METRIC<BOUND (got " + printable(text) + ")", kGateExample};
+  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(0, at)));
+  if (!metric.value) return {{}, metric.message, metric.hint};
+  Gate gate{.text = std::string(trimmed(text)),
+            .metric = std::move(*metric.value),
+            .greater = text[at] == '>',
+            .kind = Gate::Kind::kValue};
+  std::string_view number = trimmed(std::string_view(text).substr(at + 1));
+  if (number.starts_with('+') || number.starts_with('-')) gate.kind = Gate::Kind::kAbsolute;
+  if (number.ends_with('%')) {
+    gate.kind = Gate::Kind::kRelative;
+    number = trimmed(number.substr(0, number.size() - 1));
+  }
+  if (number.starts_with('+')) number.remove_prefix(1);
+  if (number.starts_with('+'))
+    return {{}, "has two signs (got " + printable(text) + ")", kGateExample};
+  const Parsed<double> bound = parse_real(number, {});
+  if (!bound.value) return {{}, "bound " + bound.message, kGateExample};
+  gate.bound = *bound.value;
+  return {std::move(gate), {}, {}};
+}
+
+Decision judge_gate(const Gate& gate, std::span<const double> base, std::span<const double> changed,
+                    bool paired) {
+  const double factor = gate.kind == Gate::Kind::kRelative   ? 1 + gate.bound / 100
+                        : gate.kind == Gate::Kind::kAbsolute ? 1
+                                                             : 0;
+  const double offset = gate.kind == Gate::Kind::kRelative ? 0 : gate.bound;
+  sim::Estimate excess = gate.kind == Gate::Kind::kValue ? sim::estimate(changed)
+                         : paired ? sim::paired_difference(base, changed, factor)
+                                  : sim::independent_difference(base, changed, factor);
+  excess.mean -= offset;
+  if (!gate.greater) excess.mean = -excess.mean;
+  return decide_below_zero(excess, true);
+}
+
+namespace {
+
+constexpr char kUntilExample[] = "for example ttft_ms.mean±2%, or ttft_ms.mean+-2%";
+
+}  // namespace
+
+Parsed<UntilRule> parse_until(const std::string& text) {
+  constexpr std::array<std::string_view, 3> kSigns = {"±", "+/-", "+-"};
+  std::size_t at = std::string::npos;
+  std::string_view sign;
+  for (const std::string_view s : kSigns)
+    if (at == std::string::npos && (at = text.find(s)) != std::string::npos) sign = s;
+  if (at == std::string::npos || !text.ends_with('%'))
+    return {{}, "must be METRIC±NUMBER% (got " + printable(text) + ")", kUntilExample};
+  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(0, at)));
+  if (!metric.value) return {{}, metric.message, metric.hint};
+  const std::size_t from = at + sign.size();
+  const Parsed<double> percent =
+      parse_real(trimmed(std::string_view(text).substr(from, text.size() - from - 1)),
+                 {.min = 0, .max = 100, .min_open = true, .max_open = true});
+  if (!percent.value) return {{}, "width " + percent.message, kUntilExample};
+  UntilRule rule{.text = metric.value->text + "±" + number_text(*percent.value) + "%",
+                 .metric = *metric.value};
+  rule.rule.relative_half_width = *percent.value / 100;
+  return {std::move(rule), {}, {}};
 }
 
 }  // namespace routesim::tools

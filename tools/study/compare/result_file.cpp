@@ -9,6 +9,7 @@
 #include "tools/ingest/scenario/file_kind.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/render/page/html_page.h"
+#include "tools/results/described_json.h"
 #include "tools/results/metrics.h"
 #include "tools/results/result_record.h"
 
@@ -28,12 +29,7 @@ class Taker {
       : root_(root), metrics_(metrics), diagnostics_(diagnostics) {}
 
   ResultSet take(const RunRecord& run) {
-    ResultSet set{.scenario = run.scenario,
-                  .version = run.version,
-                  .seeds = {},
-                  .metrics = {},
-                  .variants = {},
-                  .until = {}};
+    ResultSet set{.scenario = run.scenario, .version = run.version};
     if (run.replications) {
       take_replications(*run.replications, set);
     } else {
@@ -69,7 +65,7 @@ class Taker {
   }
 
   VariantValues single(const VariantRecord& variant) const {
-    VariantValues out{.name = variant.name, .stages = {}};
+    VariantValues out{.name = variant.name};
     if (const ConfigNode* const resolved = variant.resolved.root.get())
       if (const ConfigNode* const seed = resolved->child("seed"))
         out.seeds.push_back(
@@ -214,12 +210,12 @@ std::optional<ResultFile> read_result_file(const std::string& path,
   ConfigLimits limits;
   limits.max_bytes = 256U << 20;
   limits.max_nodes = 50'000'000;
-  ResultFile file{.path = path, .set = {}, .resolved = {}};
+  ResultFile file{.path = path};
   const Ptr root = read_tree(path, limits, found);
   if (root != nullptr && !root->is_map())
     found.error(root->where(), "", "must be a map (" + got(*root) + ")", kHint);
   if (!found.has_errors() && root != nullptr && is_kind(*root, FileKind::kResult, found)) {
-    const RunRecord run = read_run_record(*root, found);
+    const RunRecord run = read_record<RunRecord>(*root, found);
     const std::vector<MetricName> metrics = metrics_with(more);
     if (!found.has_errors()) file.set = Taker(*root, metrics, found).take(run);
     file.commit = run.commit.value_or("");

@@ -1,16 +1,385 @@
 #include "tools/study/experiment/experiment.h"
 
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
-#include "tools/study/experiment/over_time.h"
-#include "tools/study/experiment/threads.h"
+#include "tools/ingest/scenario/prepare.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/parse_config.h"
+#include "tools/results/goodput.h"
+#include "tools/results/statistics.h"
+#include "tools/results/text_table.h"
+#include "tools/results/version.h"
 
 namespace routesim::tools {
+
+void for_each_index(std::size_t count, std::size_t jobs,
+                    const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> failed_at{count};  // The lowest index that failed.
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto drain = [&] {
+    for (std::size_t i = next++; i < failed_at; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i > failed_at) continue;
+        failed_at = i;
+        failure = std::current_exception();
+      }
+    }
+  };
+  const std::size_t threads = std::min(jobs, count);
+  if (threads <= 1) {
+    drain();
+  } else {
+    // An arena of its own, so that a thread that waits here takes no work of another call. Where
+    // the system allows fewer threads, those that run take all indices.
+    const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, threads);
+    tbb::task_arena arena(static_cast<int>(threads));
+    arena.execute([&] {
+      tbb::task_group others;
+      for (std::size_t i = 1; i < threads; ++i) others.run(drain);
+      drain();
+      others.wait();
+    });
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+std::size_t default_jobs() {
+#ifdef __linux__
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    return static_cast<std::size_t>(std::max(1, CPU_COUNT(&allowed)));
+#endif
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency());
+}
+
+namespace {
+
+/// The contents of every file the variant names, added to the hash.
+void add_files(const LoadedVariant& variant, KeyHash& hash, Diagnostics& diagnostics) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 36U;
+  for (const ReferencedFile& file : referenced_files(variant)) {
+    std::string text;
+    if (!read_text_file(file.path, variant.provenance.nearest(file.key), file.key, kMostBytes, text,
+                        diagnostics))
+      continue;
+    hash.add(file.key);
+    hash.add(text);
+  }
+}
+
+}  // namespace
+
+std::optional<sim::RunPlan> prepare_candidate(const ScenarioRequest& candidate,
+                                              Diagnostics& diagnostics) {
+  const LoadedScenario loaded = load_scenario(candidate, diagnostics);
+  if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;
+  return prepare(loaded.variants.front(), diagnostics);
+}
+
+LoadedScenario load_checked(const ScenarioRequest& request, Diagnostics& diagnostics) {
+  LoadedScenario loaded = load_scenario(request, diagnostics);
+  if (diagnostics.has_errors())
+    for (const LoadedVariant& variant : loaded.variants) check_variant(variant, diagnostics);
+  return loaded;
+}
+
+void KeyHash::add(std::string_view part) {
+  const std::string size = std::to_string(part.size()) + ":";
+  hash_.update(size.data(), size.size());
+  hash_.update(part.data(), part.size());
+}
+
+std::string KeyHash::finish() { return encode_hex(hash_.finish()).substr(0, 32); }
+
+std::string candidate_key(const LoadedVariant& variant, std::span<const std::string> parts,
+                          Diagnostics& diagnostics) {
+  sim::Scenario scenario = variant.scenario;
+  // Neither the words nor what results are compared with change what a run does.
+  scenario.question.clear();
+  scenario.measured = {};
+  scenario.expect.clear();
+  KeyHash hash;
+  hash.add(version());
+  hash.add(commit());
+  hash.add(scenario.variant);
+  for (const std::string& part : parts) hash.add(part);
+  const FieldDescription values =
+      describe_values([&scenario](Describer& d) { describe(d, scenario); });
+  hash.add(to_json(*to_node(values)));
+  add_files(variant, hash, diagnostics);
+  return hash.finish();
+}
+
+namespace {
+
+using sim::FleetMark;
+using sim::MissedSpan;
+
+/// Marks that may explain a miss, as sim::Fleet writes them. Of what lasts: the mark that ends it,
+/// and what is said of it until then.
+struct Kind {
+  std::string_view begins, ends = {}, lasts = {};
+};
+constexpr std::array<Kind, 11> kKinds = {
+    {{"crashes"},
+     {"vanishes with its machine"},
+     {"is evicted"},
+     {"scales from "},
+     {"finds no place for another server"},
+     {"trips a router's breaker"},
+     {"roll-out begins", "roll-out is over", "is being rolled out"},
+     {"is slow", "is as fast as before", "is slow"},
+     {"loses its KV events", "has its KV events heard again", "has lost its KV events"},
+     {"loses its link", "has its link back", "has lost its link"},
+     {"router restarts", "router is back", "is away"}}};
+
+/// `45 s before`, `12 min before`.
+std::string before_text(double seconds) {
+  const bool short_ago = seconds < 120;
+  return " " + fixed_text(short_ago ? seconds : seconds / 60, 0) + (short_ago ? " s" : " min") +
+         " before";
+}
+
+/// The servers of all pools from an instant on.
+struct Servers {
+  double at_s = 0;
+  std::int64_t ready = 0, wanted = 0;
+};
+
+std::vector<Servers> servers_of(const sim::FleetResult& fleet) {
+  std::multimap<double, std::pair<std::size_t, sim::FleetPoint>> changes;
+  for (std::size_t p = 0; p < fleet.pools.size(); ++p)
+    for (const sim::FleetPoint& point : fleet.pools[p].points)
+      changes.emplace(point.at_s, std::pair(p, point));
+  std::vector<Servers> out;
+  std::vector<sim::FleetPoint> now(fleet.pools.size());
+  for (const auto& [at, change] : changes) {
+    now[change.first] = change.second;
+    if (out.empty() || out.back().at_s != at) out.push_back({.at_s = at});
+    out.back().ready = out.back().wanted = 0;
+    for (const sim::FleetPoint& point : now) {
+      out.back().ready += point.ready;
+      out.back().wanted += point.wanted;
+    }
+  }
+  return out;
+}
+
+std::string text_of(const FleetMark& m) {
+  constexpr std::string_view kTwice = "router";  // `router restarts` of `router 0`.
+  const bool twice = m.what.starts_with(kTwice);
+  return m.subject + (twice ? m.what.substr(kTwice.size()) : " " + m.what);
+}
+
+/// 1 or -1 where a text says that `subject` scales up or down at that time; else 0.
+int direction(const std::string& text, const std::string& subject) {
+  const std::string step = subject + " scales from ";
+  if (!text.starts_with(step) || text.ends_with(" before")) return 0;
+  const std::int64_t from = std::stoll(text.substr(step.size()));
+  return std::stoll(text.substr(text.rfind(" to ") + 4)) > from ? 1 : -1;
+}
+
+/// What a run knows of its fleet.
+class Witness {
+ public:
+  Witness(const sim::Scenario& scenario, const sim::RunResult& run)
+      : run_(run), marks_(run.fleet ? run.fleet->marks : kNoMarks) {
+    if (run.fleet) servers_ = servers_of(*run.fleet);
+    for (const sim::PoolConfig& pool : scenario.cluster.pools)
+      if (pool.autoscaler) most_ += sim::most_replicas(*pool.autoscaler);
+  }
+
+  /// What there was from the beginning of a stretch until its last miss was noticed.
+  /// `first_s`: until the last miss of its first bin was noticed. What happens later is no cause of
+  /// a stretch that has begun.
+  std::string tell(const MissedSpan& span, double first, double until) const {
+    const Shortage lack = shortage(span.from_s, first);
+    const bool lacks = lack.worst.wanted > lack.worst.ready;
+    const std::string what =
+        events(span.from_s, lacks ? std::min(lack.since_s, span.from_s) : span.from_s, first);
+    const bool none = ready_at(span.from_s) == 0;
+    const bool told = !what.empty() || lacks || none;
+    std::string text = load(span, told);
+    if (!what.empty()) text += (text.empty() ? "" : "; ") + what;
+    if (const std::string later = events(0, std::nextafter(first, INFINITY), until); !later.empty())
+      text += (text.empty() ? "later " : "; later ") + later;
+    constexpr double kShortlyBefore = 120;
+    const auto last = std::ranges::find_if(
+        marks_.rbegin(), marks_.rend(), [&](const FleetMark& m) { return m.at_s < span.from_s; });
+    if (!told && last != marks_.rend() && span.from_s - last->at_s <= kShortlyBefore)
+      text += "; " + text_of(*last) + before_text(span.from_s - last->at_s);
+    std::string servers;
+    if (lacks) {
+      servers = std::to_string(lack.worst.ready) + " of " +
+                counted(static_cast<std::size_t>(lack.worst.wanted), "server") + " serve";
+    } else if (!servers_.empty()) {
+      const std::int64_t ready = *ready_at(span.from_s);
+      servers = ready == 0   ? "no server serves"
+                : ready == 1 ? "the one server serves"
+                             : "all " + std::to_string(ready) + " serve";
+      if (most_ > ready) servers += ", of at most " + std::to_string(most_);
+    }
+    if (!servers.empty()) text += text.empty() ? servers : " (" + servers + ")";
+    if (!told && !marks_.empty() && run_.fleet->unmarked > 0 && until > marks_.back().at_s)
+      text += "; later events are not listed";
+    return text;
+  }
+
+ private:
+  static inline const std::vector<FleetMark> kNoMarks;
+
+  struct Shortage {
+    double since_s = 0;  ///< Fewer serve than are wanted from then on.
+    Servers worst{};
+  };
+
+  /// The largest one of that time.
+  Shortage shortage(double from, double until) const {
+    Shortage found;
+    double since = 0;
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      const Servers& s = servers_[i];
+      const double end = i + 1 < servers_.size() ? servers_[i + 1].at_s : until + 1;
+      if (i == 0 || servers_[i - 1].ready >= servers_[i - 1].wanted) since = s.at_s;
+      const std::int64_t lacks = s.wanted - s.ready;
+      if (s.at_s <= until && end > from && lacks > found.worst.wanted - found.worst.ready)
+        found = {.since_s = since, .worst = s};
+    }
+    return found;
+  }
+
+  bool lasts(std::size_t mark, const Kind& kind, double from) const {
+    if (kind.ends.empty()) return false;
+    for (std::size_t i = mark + 1; i < marks_.size() && marks_[i].at_s < from; ++i)
+      if (marks_[i].subject == marks_[mark].subject &&
+          (marks_[i].what == kind.ends || marks_[i].what == "is gone"))
+        return false;
+    return true;
+  }
+
+  /// Events since `since`, and those that last until `from`.
+  std::string events(double from, double since, double until) const {
+    std::vector<std::string> told;
+    for (std::size_t i = 0; i < marks_.size() && marks_[i].at_s <= until; ++i)
+      for (const Kind& kind : kKinds) {
+        const FleetMark& m = marks_[i];
+        const bool goes_on = m.at_s < from && lasts(i, kind, from);
+        if (!m.what.starts_with(kind.begins) || (m.at_s < since && !goes_on)) continue;
+        const std::string text = goes_on         ? m.subject + " " + std::string(kind.lasts)
+                                 : m.at_s < from ? text_of(m) + before_text(from - m.at_s)
+                                                 : text_of(m);
+        // Steps of one growth are one: `scales from 3 to 4`, and then `from 4 to 6`.
+        const int now = direction(text, m.subject);
+        if (now != 0 && !told.empty() && direction(told.back(), m.subject) == now)
+          told.back().replace(told.back().rfind(" to "), std::string::npos,
+                              text.substr(text.rfind(" to ")));
+        else if (std::ranges::find(told, text) == told.end())
+          told.push_back(text);
+      }
+    constexpr std::size_t kMostTold = 3;
+    const std::size_t more = told.size() > kMostTold ? told.size() - kMostTold + 1 : 0;
+    if (more > 0) {
+      told.resize(told.size() - more);
+      told.push_back(std::to_string(more) + " more events");
+    }
+    return joined(told);
+  }
+
+  /// What is to be said of the load: an overload where no server is missing, a burst, and where
+  /// nothing else is told how much it is.
+  std::string load(const MissedSpan& span, bool told) const {
+    constexpr double kBurst = 1.5;
+    const sim::Timeline& t = *run_.timeline;
+    const double all = static_cast<double>(std::accumulate(t.sent.begin(), t.sent.end(), 0LL));
+    const double rate = static_cast<double>(span.sent) / span.seconds();
+    const double mean = all / (60 * t.minutes());
+    std::string what = told ? "" : "no event at that time, ";
+    if (rate >= kBurst * mean) what = "a burst of ";
+    for (const sim::StageResult& s : run_.stages) {
+      if (s.requests == 0) continue;
+      const double from = (s.first_send - SimTime::zero()).to_seconds();
+      const double to = (s.last_send - SimTime::zero()).to_seconds();
+      if (rate >= kBurst * mean && from >= span.from_s && from < span.to_s)
+        what = "stage " + s.info.name + " begins with ";
+      if (s.overloaded() && !told && from < span.to_s && to >= span.from_s) {
+        what = "overload, ";
+        break;
+      }
+    }
+    const auto per_second = [](double r) { return number_text(with_digits(r, 3)); };
+    return what.empty()
+               ? what
+               : what + per_second(rate) + " req/s where " + per_second(mean) + " are the mean";
+  }
+
+  /// Servers that serve; nothing where the fleet does not change.
+  std::optional<std::int64_t> ready_at(double at) const {
+    if (servers_.empty()) return std::nullopt;
+    const auto next =
+        std::ranges::find_if(servers_, [at](const Servers& s) { return s.at_s > at; });
+    return (next == servers_.begin() ? next : next - 1)->ready;
+  }
+
+  const sim::RunResult& run_;
+  const std::vector<FleetMark>& marks_;
+  std::vector<Servers> servers_;
+  std::int64_t most_ = 0;  ///< Servers that autoscalers may have.
+};
+
+}  // namespace
+
+void complete_timeline(const sim::TimelineCounter& counts, const sim::Scenario& scenario,
+                       bool goals, sim::RunResult& run) {
+  sim::Timeline& t = run.timeline.emplace(counts.timeline());
+  const auto are = [](const std::vector<std::int64_t>& bins, std::int64_t all) {
+    return std::accumulate(bins.begin(), bins.end(), std::int64_t{0}) == all;
+  };
+  ROUTESIM_CHECK(are(t.sent, run.summary.requests) && are(t.answered, run.summary.successes) &&
+                     are(t.failed, run.summary.failures),
+                 "the timeline has other requests than the summary");
+  if (!goals) return;
+  const std::optional<double> expected = expected_share(scenario);
+  t.goals = {.good = counts.good(),
+             .share = expected.value_or(sim::kUsualShare),
+             .expected = expected.has_value()};
+  t.goals->missed = sim::missed_spans(t);
+  const Witness witness(scenario, run);
+  for (MissedSpan& span : t.goals->missed) {
+    MissedSpan first = span;
+    first.to_s = span.from_s + t.bin_s;
+    span.why = witness.tell(span, counts.last_miss_s(first), counts.last_miss_s(span));
+  }
+  run.summary.fleet.missed_minutes = t.goals->missed_minutes();
+}
 
 std::optional<sim::RunResult> simulate(const sim::RunPlan& plan, const sim::RunOptions& options,
                                        Diagnostics& found) {
@@ -104,6 +473,76 @@ void Experiment::probe(const sim::RunPlan& plan, std::uint64_t seed, sim::Observ
   simulate(plan, {.seed = seed, .progress = &own, .observers = {&stopper, &observer}}, found);
   ++progress_.runs;
   progress_.run.completed += own.completed;
+}
+
+namespace {
+
+/// The watched values of a plan, by replication.
+using Watched = std::vector<std::optional<double>>;
+
+/// Whether to end after these runs of every plan, and why.
+std::optional<StopReason> look(const StoppingRule& rule, const std::vector<Watched>& watched) {
+  bool precise = true;
+  for (const Watched& plan : watched) {
+    std::vector<double> values;
+    for (const std::optional<double>& value : plan) {
+      if (!value) return StopReason::kNoData;
+      values.push_back(*value);
+    }
+    precise = precise && is_precise(rule, values);
+  }
+  if (precise) return StopReason::kPrecise;
+  const bool at_limit = watched.empty() || watched.front().size() >= rule.limit;
+  return at_limit ? std::optional(StopReason::kLimit) : std::nullopt;
+}
+
+}  // namespace
+
+void replicate(const Replicated& what, const ReplicationRange& range, const ReplicationWork& work,
+               Experiment& experiment) {
+  const std::size_t plans = what.plans;
+  // First runs that keep their order are one job.
+  const bool chained = what.first_in_order && range.first == 0 && range.count > 0 && plans > 0;
+  const std::size_t skipped = chained ? plans - 1 : 0;
+  experiment.each(plans * range.count - skipped, [&](std::size_t job, Diagnostics& found) {
+    if (chained && job == 0) {
+      for (std::size_t plan = 0; plan < plans && !found.has_errors(); ++plan)
+        if (!experiment.stopped()) work({.plan = plan, .number = 0}, found);
+      return;
+    }
+    const std::size_t run = job + skipped;
+    const std::size_t round = run / plans;
+    // Every other round goes backwards, so that a core which got a long variant gets a short one
+    // next and all cores end together.
+    const std::size_t plan = round % 2 == 0 ? run % plans : plans - 1 - run % plans;
+    work({.plan = plan, .number = range.first + round}, found);
+  });
+}
+
+std::size_t next_look(const StoppingRule& rule, std::size_t done) {
+  const std::size_t next = done < rule.first_look ? rule.first_look : done + rule.batch;
+  return std::min(next, rule.limit);
+}
+
+bool is_precise(const StoppingRule& rule, std::span<const double> values) {
+  const sim::Estimate e = sim::estimate(values);
+  return e.half_width <= rule.relative_half_width * std::abs(e.mean);
+}
+
+StoppedAt replicate_until(const Replicated& what, const StoppingRule& rule, const WatchedWork& work,
+                          Experiment& experiment) {
+  ROUTESIM_CHECK(rule.batch > 0 && rule.limit > 0, "a stopping rule must make headway");
+  std::vector<Watched> watched(what.plans);
+  for (std::size_t done = 0;;) {
+    const std::size_t next = next_look(rule, done);
+    for (Watched& plan : watched) plan.resize(next);
+    const auto watch = [&](const Replication& r, Diagnostics& found) {
+      watched[r.plan][r.number] = work(r, found);
+    };
+    replicate(what, {.first = done, .count = next - done}, watch, experiment);
+    done = next;
+    if (const std::optional<StopReason> reason = look(rule, watched)) return {*reason, next};
+  }
 }
 
 }  // namespace routesim::tools

@@ -6,15 +6,68 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "policies/index/sha256.h"
 #include "sim/observe/run_result.h"
+#include "sim/observe/timeline.h"
 #include "sim/plan/resolve.h"
+#include "sim/plan/scenario.h"
 #include "sim/simulation.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/results/goodput.h"
 
 namespace routesim::tools {
+
+// The one place where threads are made for experiments.
+
+/// Calls `work(i)` once for every i in [0, count), in up to `jobs` threads (at least 1, which is
+/// the caller's own). A thread that is free takes the lowest index that has not begun. Returns when
+/// all calls have returned. After call i has thrown, no call above i begins, and every call below i
+/// still runs. The exception of the lowest index is rethrown, so `jobs` does not change the error.
+void for_each_index(std::size_t count, std::size_t jobs,
+                    const std::function<void(std::size_t)>& work);
+
+/// Threads this process may use: what its affinity mask allows; at least 1.
+std::size_t default_jobs();
+
+// A candidate is one thing that a study may run: a scenario, one of its variants, what is changed
+// in it, and a seed. A ScenarioRequest says all four; this makes its plan and its key.
+
+/// The first variant of the candidate, ready to run. Nothing with errors.
+std::optional<sim::RunPlan> prepare_candidate(const ScenarioRequest& candidate,
+                                              Diagnostics& diagnostics);
+
+/// load_scenario(); after an error also everything else that is wrong with its variants.
+LoadedScenario load_checked(const ScenarioRequest& request, Diagnostics& diagnostics);
+
+/// Hashes parts so that no two lists of parts look alike.
+class KeyHash {
+ public:
+  void add(std::string_view part);
+  /// 128 bits of SHA-256, in hex.
+  std::string finish();
+
+ private:
+  policies::Sha256 hash_;
+};
+
+/// A hash of what decides the numbers of the variant's runs: the resolved scenario, the contents of
+/// the files it names, release and commit, and `parts`, which the study adds. Where the files stand
+/// on the disk has no part in it.
+std::string candidate_key(const LoadedVariant& variant, std::span<const std::string> parts,
+                          Diagnostics& diagnostics);
+
+// When a run missed its goals, and what its fleet did then.
+
+/// Gives `run` its timeline; with `goals` also the stretches that miss them, each with the events
+/// and the servers of that time. Only facts are named, and "no event" where there is none.
+void complete_timeline(const sim::TimelineCounter& counts, const sim::Scenario& scenario,
+                       bool goals, sim::RunResult& run);
 
 /// How far an experiment has come, for a display in another thread. A study counts what it has.
 struct ExperimentProgress {
@@ -89,5 +142,73 @@ class Experiment {
   ExperimentProgress& progress_;
   Diagnostics& diagnostics_;
 };
+
+// Plans with several seeds. Replication r of every plan has the same seed (where plans have), so
+// all plans face the same requests and their results can be subtracted pair by pair.
+
+/// A block of replications: `count` of them from number `first` on.
+struct ReplicationRange {
+  std::size_t first = 0;
+  std::size_t count = 1;
+};
+
+/// One run of a plan.
+struct Replication {
+  std::size_t plan = 0;    ///< Index into the plans.
+  std::size_t number = 0;  ///< The r of seed + r.
+};
+
+/// The plans to replicate.
+struct Replicated {
+  std::size_t plans = 1;
+  /// Replication 0 of a plan begins after that of the plan before it: they write to one place.
+  bool first_in_order = false;
+};
+
+/// Makes one run. Called from any thread, several at a time, in no fixed order: what it writes must
+/// belong to that plan and replication alone.
+using ReplicationWork = std::function<void(const Replication&, Diagnostics& found)>;
+
+/// Runs every plan with every replication of the range, all as one wave: a free thread takes the
+/// next run of any plan, replication 0 of every plan first. Throws as Experiment::each().
+void replicate(const Replicated& what, const ReplicationRange& range, const ReplicationWork& work,
+               Experiment& experiment);
+
+/// How long to go on: until the 95 % interval of one number of every plan is narrow enough. The
+/// interval is looked at after fixed numbers of replications, so that the answer cannot depend on
+/// the threads. Looking often and stopping at the first narrow interval makes it a little too
+/// optimistic; the first look is late enough to keep its coverage (measured by
+/// tests/statistics/coverage_test.cpp).
+struct StoppingRule {
+  double relative_half_width = 0.02;  ///< As a share of the mean: 0.02 is +-2 %.
+  std::size_t first_look = 10;
+  std::size_t batch = 5;    ///< Replications between looks.
+  std::size_t limit = 200;  ///< Most replications; a last look is taken there.
+};
+
+/// Why it ended.
+enum class StopReason {
+  kPrecise,  ///< Every interval is narrow enough.
+  kLimit,    ///< The limit was reached first.
+  kNoData    ///< Some run had no value to look at.
+};
+
+struct StoppedAt {
+  StopReason reason = StopReason::kLimit;
+  std::size_t replications = 0;  ///< Complete ones, from replication 0 on.
+};
+
+/// The number of replications at which the rule looks next, after `done` of them.
+std::size_t next_look(const StoppingRule& rule, std::size_t done);
+
+/// Whether the interval of these values is as narrow as the rule wants.
+bool is_precise(const StoppingRule& rule, std::span<const double> values);
+
+/// Makes one run and returns the number that the rule is about.
+using WatchedWork = std::function<std::optional<double>(const Replication&, Diagnostics& found)>;
+
+/// replicate() in batches, from replication 0 on, until the rule is met.
+StoppedAt replicate_until(const Replicated& what, const StoppingRule& rule, const WatchedWork& work,
+                          Experiment& experiment);
 
 }  // namespace routesim::tools

@@ -9,10 +9,9 @@
 #include "base/text.h"
 #include "policies/row_math.h"
 #include "policies/scheduling_profile.h"
-#include "tools/results/json_writer.h"
+#include "tools/results/described_json.h"
 #include "tools/results/text_table.h"
 #include "tools/study/experiment/experiment.h"
-#include "tools/study/experiment/threads.h"
 
 namespace routesim::tools {
 
@@ -403,11 +402,8 @@ void write_facts(JsonWriter& json, const DecisionRecord& record, const EndpointF
   } else {
     json.null();
   }
-  json.key("predicted_tokens");
-  if (f.predicted_tokens >= 0)
-    json.value(f.predicted_tokens);
-  else
-    json.null();
+  json.member("predicted_tokens",
+              f.predicted_tokens >= 0 ? std::optional(f.predicted_tokens) : std::nullopt);
   json.key("true").begin_object().member("waiting", f.waiting).member("running", f.running);
   json.member("kv_cache_usage", f.kv_usage).member("cached_tokens", f.cached_tokens);
   json.end_object().end_object();

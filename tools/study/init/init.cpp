@@ -15,6 +15,7 @@
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/description.h"
+#include "tools/results/text_table.h"
 #include "tools/study/init/user_file.h"
 
 namespace routesim::tools {
@@ -335,11 +336,9 @@ class Draft {
   /// Keys of the servers' life that their own file says; its faults are told when it is read.
   static std::string life_of(const ServerStart& start) {
     Diagnostics ignored;
-    std::string keys;
-    for (const ConfigNode::Member& key : life_keys(
-             start.life, 1, [](auto) { return false; }, {}, ignored))
-      keys += (keys.empty() ? "" : ", ") + key.key;
-    return keys;
+    const auto keys = life_keys(
+        start.life, 1, [](auto) { return false; }, {}, ignored);
+    return comma_list(keys, &ConfigNode::Member::key);
   }
 
   /// What their own file and the others say of the life of servers.

@@ -34,11 +34,6 @@ bool is_tree(const std::string& path) {
   return ends_with_any(path, {".yaml", ".yml", ".json", ".yaml.in"});
 }
 
-bool has_any(const ConfigNode& map, std::initializer_list<std::string_view> keys) {
-  return std::any_of(keys.begin(), keys.end(),
-                     [&](std::string_view key) { return map.find(key) != nullptr; });
-}
-
 bool says(const ConfigNode& node, std::string_view word) {
   if (node.is_scalar()) return node.text().find(word) != std::string::npos;
   const auto child_says = [&](const auto& child) { return says(*child, word); };
@@ -52,12 +47,13 @@ bool says(const ConfigNode& node, std::string_view word) {
 bool is_own_format(const ConfigNode& root) {
   // A recipe of vLLM has variants, too, and llm-d-benchmark a list of scenarios.
   const ConfigNode* stacks = root.child("scenario");
-  if (has_any(root, {"compatible_strategies"}) || (stacks != nullptr && stacks->is_sequence()))
+  if (holds_any(root, {"compatible_strategies"}) || (stacks != nullptr && stacks->is_sequence()))
     return false;
-  return (has_any(root, {"workload"}) && has_any(root, {"cluster"})) ||
-         has_any(root, {"scenario_hash", "judged", "families"}) ||
-         (has_any(root, {"pairs"}) && has_any(root, {"gates"})) ||
-         (has_any(root, {"cluster", "scenario", "variants", "accelerators", "models", "curves"}) &&
+  return (holds_any(root, {"workload"}) && holds_any(root, {"cluster"})) ||
+         holds_any(root, {"scenario_hash", "judged", "families"}) ||
+         (holds_any(root, {"pairs"}) && holds_any(root, {"gates"})) ||
+         (holds_any(root,
+                    {"cluster", "scenario", "variants", "accelerators", "models", "curves"}) &&
           !says(root, "EndpointPickerConfig"));
 }
 
@@ -75,16 +71,16 @@ LoadKind load_in(const Ptr& root) {
   const Ptr document = inference_perf_document(root, {}, ignored);
   if (document != nullptr && document->find("load") != nullptr && document->find("data") != nullptr)
     return LoadKind::kInferencePerf;
-  if (has_any(*root, {"total_input_tokens"}) && has_any(*root, {"total_output_tokens"}))
+  if (holds_any(*root, {"total_input_tokens"}) && holds_any(*root, {"total_output_tokens"}))
     return LoadKind::kBenchResult;
   const Ptr guidellm = workload_of_harness(root, "guidellm", {}, ignored);
   const ConfigNode* spec = guidellm->child("spec");
   const ConfigNode& keys = spec != nullptr && !is_kubernetes_object(*guidellm) ? *spec : *guidellm;
-  if (has_any(keys, {"profile", "rate_type", "rate-type"}) &&
-      has_any(keys, {"data", "max_requests", "max-requests"}))
+  if (holds_any(keys, {"profile", "rate_type", "rate-type"}) &&
+      holds_any(keys, {"data", "max_requests", "max-requests"}))
     return LoadKind::kGuidellm;
   const Ptr bench = workload_of_harness(root, "vllm-benchmark", {}, ignored);
-  if (has_any(*bench, {"dataset-name", "dataset_name", "num-prompts", "num_prompts"}))
+  if (holds_any(*bench, {"dataset-name", "dataset_name", "num-prompts", "num_prompts"}))
     return LoadKind::kVllmBench;
   return LoadKind::kNone;
 }

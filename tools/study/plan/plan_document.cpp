@@ -7,8 +7,8 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/metric_view.h"
-#include "tools/results/metric_goal.h"
+#include "tools/render/document.h"
+#include "tools/results/metric_name.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 #include "tools/study/plan/plan_record.h"
@@ -872,8 +872,7 @@ ExportTable data_of(const PlanRecord& r) {
     return n ? std::optional(static_cast<double>(*n)) : std::nullopt;
   };
   ExportTable table{.name = "plan",
-                    .columns = {"plan", "hardware", "policy", "fleet", "metric", "value"},
-                    .rows = {}};
+                    .columns = {"plan", "hardware", "policy", "fleet", "metric", "value"}};
   for (const Choice& c : r.plans)
     for (const auto& [name, value] :
          {std::pair<const char*, PlanRecord::Number>("gpus", as_number(c.gpus)),
@@ -900,8 +899,6 @@ StudyDocument plan_document(const PlanRecord& r, const std::string& path) {
                     .kicker = r.plan + " · plan · routesim " + r.version,
                     .title = r.question.empty() ? r.plan : r.question,
                     .verdict = verdict(r),
-                    .facts = {},
-                    .blocks = {},
                     .data = {data_of(r)}};
   const auto add_table = [&out](const char* heading, Table table, For outputs = For::kAll) {
     if (table.rows.empty()) return;

@@ -2,17 +2,173 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 
 #include "base/run_error.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
+#include "sim/fleet/fleet.h"
 #include "sim/observe/metrics_collector.h"
+#include "sim/plan/fleet_plan.h"
 #include "tools/results/metric_name.h"
+#include "tools/results/metrics.h"
+#include "tools/results/text_table.h"
 #include "tools/study/capacity/capacity.h"
-#include "tools/study/experiment/candidate.h"
-#include "tools/study/plan/plan_survive.h"
+#include "tools/study/experiment/experiment.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
+
+namespace {
+
+/// A fleet without requests, which notes when something last came back.
+class DryFleet final : public sim::FleetActions {
+ public:
+  /// When the last server, or router, is back.
+  SimTime run(const sim::RunPlan& plan) {
+    const sim::Scenario& s = plan.scenario;
+    std::vector<sim::FleetPool> pools = sim::fleet_pools(plan);
+    for (sim::FleetPool& pool : pools) pool.autoscaler.reset();
+    SimTime next = SimTime::max();
+    sim::Fleet fleet(std::move(pools), sim::fleet_events(s), sim::discovery_of(s.routing), s.seed,
+                     *this, [&next](SimTime at) { next = at; });
+    sim::elect_leader(fleet, plan);
+    fleet.begin();
+    while (next != SimTime::max()) fleet.tick(std::exchange(next, SimTime::max()));
+    return back_;
+  }
+
+ private:
+  void start(std::uint32_t, SimTime now) override { back_ = now; }
+  void stop(std::uint32_t, sim::ServerEnd, SimTime) override {}
+  void join(std::uint32_t, std::int64_t, SimTime now) override { back_ = now; }
+  void lose_machine(std::uint32_t, SimTime) override {}
+  void leave(std::uint32_t, SimTime) override {}
+  void set_pace(std::uint32_t, double, SimTime now) override { back_ = now; }
+  void set_events_lost(std::uint32_t, bool, SimTime now) override { back_ = now; }
+  void set_scrapes_lost(std::uint32_t, bool, SimTime now) override { back_ = now; }
+  void set_link(std::uint32_t, bool, SimTime now) override { back_ = now; }
+  void stop_router(std::uint32_t, SimTime) override {}
+  void start_router(std::uint32_t, SimTime now) override { back_ = now; }
+  void lead_router(std::uint32_t, SimTime now) override { back_ = now; }
+  std::int64_t requests_in(std::uint32_t) const override { return 0; }
+  const sim::FleetMetrics& metrics(std::uint32_t, SimTime) override {
+    throw std::logic_error("a dry run has no autoscaler");
+  }
+
+  SimTime back_ = SimTime::zero();
+};
+
+/// The number of the pool that the event is about.
+std::size_t pool_of(const sim::Scenario& s, const sim::FleetEventConfig& e) {
+  if (e.pool.empty()) return 0;
+  const auto& pools = s.cluster.pools;
+  return static_cast<std::size_t>(std::ranges::find(pools, e.pool, &sim::PoolConfig::name) -
+                                  pools.begin());
+}
+
+/// The events without servers that are not there, and without those that have none left.
+std::vector<sim::FleetEventConfig> possible(const sim::Scenario& s,
+                                            std::vector<sim::FleetEventConfig> events) {
+  std::erase_if(events, [&s](sim::FleetEventConfig& e) {
+    const std::int64_t replicas = s.cluster.pools[pool_of(s, e)].replicas;
+    return std::erase_if(e.servers, [replicas](std::int64_t n) { return n >= replicas; }) > 0 &&
+           e.servers.empty();
+  });
+  return events;
+}
+
+}  // namespace
+
+Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConfig> events) {
+  sim::RunPlan changed = plan;
+  sim::set_events(changed, std::move(events));
+  return DryFleet().run(changed) - SimTime::zero();
+}
+
+SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survival, double rate,
+                           Duration lead) {
+  constexpr double kFewest = 1'000;
+  std::vector<sim::FleetEventConfig> events = possible(steady.scenario, survival.events);
+  SurvivalPlan out{.plan = steady, .recovery = recovery_time(steady, events)};
+  // Where an event only takes servers away, nothing recovers: the window goes on behind it.
+  Duration last{};
+  for (const sim::FleetEventConfig& e : events) last = std::max(last, *e.at);
+  const Duration fewest = Duration::from_seconds(kFewest / rate);
+  out.window = survival.window.value_or(std::max(std::min(out.recovery, kLongestWindow),
+                                                 out.recovery > last ? fewest : last + fewest));
+  const Duration warm_up = steady.scenario.workload.hold->warm_up;
+  sim::hold_rate(out.plan, {rate, warm_up + lead + out.window, warm_up});
+  for (sim::FleetEventConfig& e : events) e.at = warm_up + lead + *e.at;
+  events.insert(events.begin(), steady.scenario.events.begin(), steady.scenario.events.end());
+  sim::set_events(out.plan, std::move(events));
+  return out;
+}
+
+std::vector<PlanGoal> window_goals(const std::vector<PlanGoal>& goals,
+                                   const PlanSurvival& survival) {
+  std::vector<PlanGoal> asked;
+  for (PlanGoal goal : goals) {
+    if (goal.kind == PlanGoal::Kind::kGrowth || goal.kind == PlanGoal::Kind::kRate) continue;
+    if (goal.kind == PlanGoal::Kind::kFailures && survival.max_failure_rate) {
+      goal.bound = *survival.max_failure_rate;
+      goal.text = goal.label + " <= " + number_text(goal.bound);
+    }
+    asked.push_back(std::move(goal));
+  }
+  return asked;
+}
+
+void check_survival(const sim::RunPlan& plan, const PlanSurvival& survival, std::size_t index,
+                    const Provenance& provenance, Diagnostics& diagnostics) {
+  const std::string entry = element_path("survives", index);
+  const auto error = [&](const std::string& key, const std::string& what, const std::string& hint) {
+    const std::string path = entry + "." + key;
+    diagnostics.error(provenance.nearest(path), path, what, hint);
+  };
+  sim::Scenario s = plan.scenario;
+  for (std::size_t i = 0; i < survival.events.size(); ++i) {
+    const sim::FleetEventConfig& e = survival.events[i];
+    const std::string event = element_path("events", i);
+    if (e.mean_time_between)
+      error(event + ".mean_time_between", "is a rate, and a window asks what one event does",
+            "give `at`");
+    if (e.at && survival.window && *e.at >= *survival.window)
+      error(event + ".at",
+            "lies behind the window of " + duration_text(*survival.window) + " (got " +
+                duration_text(*e.at) + ")",
+            "make the window longer");
+    if (e.at && !survival.window && *e.at >= kLongestWindow)
+      error(event + ".at",
+            "lies behind the longest window that a plan takes by itself, " +
+                duration_text(kLongestWindow) + " (got " + duration_text(*e.at) + ")",
+            "say how long the window is");
+    if (!e.to.empty())
+      error(event + ".to", "names another pool, and a plan judges one fleet",
+            "leave it out to replace all servers by the same ones");
+    const std::size_t pool = pool_of(s, e);
+    if (pool == s.cluster.pools.size()) continue;
+    const std::int64_t replicas = s.cluster.pools[pool].replicas;
+    for (const std::int64_t number : e.servers)
+      if (number >= replicas)
+        error(event + ".servers",
+              "names no server of the smallest fleet (got " + std::to_string(number) + ")",
+              "pool " + printable(s.cluster.pools[pool].name) + " has at least " +
+                  counted(static_cast<std::size_t>(replicas), "server") + ", from number 0 on");
+  }
+  s.events = survival.events;
+  Diagnostics found;
+  sim::check_fleet(s, {}, found);
+  for (const Diagnostic& d : found.items()) {
+    const bool is_event = d.path.starts_with("events");
+    Diagnostic placed = d;
+    placed.path = entry + "." + (is_event ? d.path : "events");
+    placed.where = provenance.nearest(placed.path);
+    if (!is_event) placed.message = d.path + " " + d.message;
+    if (!is_broken(diagnostics, placed.path)) diagnostics.add(std::move(placed));
+  }
+}
 
 namespace {
 
@@ -297,6 +453,212 @@ std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> pla
     runs[i] = run(plans[i], probe, plans[i].scenario.seed, found);
   });
   return runs;
+}
+
+namespace {
+
+/// Servers of each sized pool, the mean over time.
+std::vector<double> mean_servers(const PlanSpace& space, const DayFleet& fleet,
+                                 const sim::RunResult& run) {
+  std::vector<double> out(fleet.size.begin(), fleet.size.end());
+  for (std::size_t i = 0; run.fleet && i < out.size(); ++i)
+    for (const sim::FleetPoolResult& pool : run.fleet->pools)
+      if (pool.pool == space.config.pools[i].pool) out[i] = pool.mean_servers;
+  return out;
+}
+
+/// Dollars an hour, on a line between whole servers.
+double price_between(const PlanFamily& family, const std::vector<double>& servers) {
+  FleetSize low;
+  for (const double n : servers) low.push_back(static_cast<std::int64_t>(n));
+  const double least = family.price(low);
+  double sum = least;
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    FleetSize high = low;
+    ++high[i];
+    sum += (servers[i] - static_cast<double>(low[i])) * (family.price(high) - least);
+  }
+  return sum;
+}
+
+/// Dollars an hour, the mean over the run: what its servers cost from each change to the next.
+double mean_price(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
+  struct Change {
+    double at_s = 0;
+    std::size_t pool = 0;
+    std::int64_t servers = 0;
+  };
+  const PlanFamily& family = space.families[fleet.family];
+  std::vector<Change> changes;
+  bool complete = true;
+  for (std::size_t i = 0; run.fleet && i < fleet.size.size(); ++i)
+    for (const sim::FleetPoolResult& pool : run.fleet->pools)
+      if (pool.pool == space.config.pools[i].pool) {
+        for (const sim::FleetPoint& p : pool.points) changes.push_back({p.at_s, i, p.servers});
+        complete = complete && pool.points.size() < sim::Fleet::kMostMarks;
+      }
+  if (!complete) return price_between(family, mean_servers(space, fleet, run));
+  std::ranges::stable_sort(changes, {}, &Change::at_s);
+  FleetSize size = fleet.size;
+  double sum = 0, since = 0;
+  const double end = (run.end - SimTime::zero()).to_seconds();
+  for (const Change& c : changes) {
+    sum += family.price(size) * (c.at_s - since);
+    since = c.at_s;
+    size[c.pool] = c.servers;
+  }
+  sum += family.price(size) * (end - since);
+  return sum / end;
+}
+
+DayOutcome outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
+  DayOutcome out;
+  out.servers = mean_servers(space, fleet, run);
+  for (const double servers : out.servers) out.server_hours += servers * space.day.hours;
+  out.price_per_day = 24 * mean_price(space, fleet, run);
+  const std::vector<PlanGoal> goals = day_goals(space.goals);
+  for (const PlanGoal& goal : goals) {
+    const double whole = goal_value(goal, run.summary);
+    out.goals.push_back({.value = whole, .meets_whole = goal.holds(whole)});
+  }
+  for (const sim::StageResult* stage : reported_stages(run)) {
+    if (stage->requests == 0) continue;
+    ++out.stages;
+    bool missed = false;
+    for (std::size_t g = 0; g < goals.size(); ++g) {
+      const double value = goal_value(goals[g], *stage), off = goals[g].shortfall(value);
+      DayGoal& of_goal = out.goals[g];
+      if (of_goal.worst_at.empty() || off > of_goal.shortfall) {
+        of_goal.worst = value;
+        of_goal.worst_at = stage->info.name;
+        of_goal.shortfall = off;
+      }
+      if (goals[g].holds(value)) continue;
+      ++of_goal.missed;
+      missed = true;
+    }
+    if (missed) ++out.missed;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<PlanGoal> day_goals(const std::vector<PlanGoal>& goals) {
+  std::vector<PlanGoal> asked;
+  for (const PlanGoal& goal : goals)
+    if (goal.kind != PlanGoal::Kind::kGrowth && goal.kind != PlanGoal::Kind::kRate &&
+        !goal.label.ends_with("_per_s"))
+      asked.push_back(goal);
+  return asked;
+}
+
+bool DayOutcome::meets() const {
+  return missed == 0 && std::ranges::all_of(goals, &DayGoal::meets_whole);
+}
+
+ScenarioRequest day_request(const PlanSpace& space, const PlanFamily& family, const FleetSize& size,
+                            std::size_t mode, Diagnostics& diagnostics) {
+  ScenarioRequest request = fleet_request(space, family, size, space.planned_rate(), diagnostics);
+  const SourceLocation& where = space.day.node->where();
+  const auto assign = [&](const std::string& text, const SourceLocation& at) {
+    std::optional<Assignment> a = parse_assignment_at(text, at, diagnostics);
+    if (a) request.assignments.push_back(std::move(*a));
+  };
+  // The day has rates of its own.
+  assign("workload.hold=null", where);
+  assign("workload.rate_scale=1", where);
+  assign("workload.demand=null", where);
+  request.assignments.back().value = space.day.node;
+  if (space.config.demand.growth > 0)
+    assign("workload.demand.scale=" +
+               number_text(space.config.day->scale * (1 + space.config.demand.growth)),
+           where);
+  if (mode == 0) return request;
+  const std::vector<std::string>& set = space.config.autoscalers[mode - 1].set;
+  for (std::size_t i = 0; i < set.size(); ++i)
+    assign(filled(set[i], "servers", std::to_string(size.front())),
+           space.day.autoscaler_places[mode - 1][i]);
+  return request;
+}
+
+void measure_day(const workloads::LoadGenerator& load, double growth, PlanDay& day) {
+  double seconds = 0, requests = 0;
+  day.peak = 0;
+  for (const workloads::StageInfo& stage : load.stages()) {
+    if (!stage.reported) continue;
+    day.peak = std::max(day.peak, stage.requested_rate);
+    seconds += stage.duration_s;
+    requests += stage.requested_rate * stage.duration_s;
+  }
+  day.peak /= 1 + growth;
+  day.mean = requests / seconds / (1 + growth);
+  day.hours = seconds / 3600;
+}
+
+void check_autoscaled(const PlanSpace& space, const sim::RunPlan& plan, std::size_t mode,
+                      const Provenance& provenance, Diagnostics& diagnostics) {
+  bool any = false;
+  const std::string path = mode == 0 ? "day" : element_path("autoscalers", mode - 1) + ".set";
+  const auto error = [&](const std::string& what, const std::string& hint) {
+    diagnostics.error(provenance.nearest(path), path, what, hint);
+  };
+  for (const sim::PoolConfig& pool : plan.scenario.cluster.pools) {
+    if (!pool.autoscaler) continue;
+    any = true;
+    const std::string name = printable(pool.name);
+    if (mode == 0)
+      error("needs fleets that nobody scales, and pool " + name + " has an autoscaler",
+            "take it out with set: [\"cluster.pools[" + name + "].autoscaler=null\"]");
+    else if (std::ranges::find(space.config.pools, pool.name, &PlanPool::pool) ==
+             space.config.pools.end())
+      error("scales pool " + name + ", whose servers the plan does not choose",
+            "add the pool to `pools`");
+  }
+  if (mode > 0 && !any)
+    error("gives no pool an autoscaler",
+          "for example \"cluster.pools[0].autoscaler={kind: hpa, max_replicas: {servers}, ...}\"");
+}
+
+Diagnostics about_day(const Diagnostics& found, const Provenance& provenance) {
+  const std::string key = "workload.demand";
+  Diagnostics out;
+  for (Diagnostic d : found.items()) {
+    if (d.path.starts_with(key)) {
+      d.path = "day" + d.path.substr(key.size());
+      d.where = provenance.nearest(d.path);
+    }
+    out.add(std::move(d));
+  }
+  return out;
+}
+
+std::vector<std::vector<DayOutcome>> run_day(const PlanSpace& space,
+                                             std::span<const DayFleet> fleets,
+                                             Experiment& experiment) {
+  if (space.day.node == nullptr) return {};
+  const std::size_t modes = 1 + space.config.autoscalers.size();
+  std::vector<std::vector<DayOutcome>> outcomes(fleets.size(), std::vector<DayOutcome>(modes));
+  experiment.each(fleets.size() * modes, [&](std::size_t i, Diagnostics& found) {
+    const DayFleet& fleet = fleets[i / modes];
+    const std::size_t mode = i % modes;
+    const std::optional<sim::RunPlan> plan = prepare_candidate(
+        day_request(space, space.families[fleet.family], fleet.size, mode, found), found);
+    if (!plan) return;
+    std::optional<sim::RunResult> run;
+    try {
+      run = experiment.run({.plan = *plan, .seed = plan->scenario.seed, .goals = space.goodput},
+                           found);
+    } catch (RunError& e) {
+      e.diagnostic().message += space.in_fleet(fleet.size) + " on its day";
+      throw;
+    }
+    if (!run) return;
+    DayOutcome& out = outcomes[i / modes][mode];
+    out = outcome_of(space, fleet, *run);
+    if (mode > 0) out.mode = space.config.autoscalers[mode - 1].name;
+  });
+  return outcomes;
 }
 
 }  // namespace routesim::tools

@@ -7,14 +7,48 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "sim/plan/resolve.h"
 #include "tools/study/experiment/experiment.h"
+#include "tools/study/plan/plan_goal.h"
 #include "tools/study/plan/plan_space.h"
 
 namespace routesim::tools {
+
+// Windows of a plan: a steady fleet to which something happens, and the requests that feel it.
+
+/// The window without `window` in the file lasts no longer, whatever the fleet needs.
+inline constexpr Duration kLongestWindow = Duration::seconds(3600);
+
+/// Until the last server that `events` touch is one that the router sends to again, by a dry run of
+/// the fleet without requests; 0 where nothing comes back. O(events and starts of servers).
+Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConfig> events);
+
+/// A steady plan with what happens in it.
+struct SurvivalPlan {
+  sim::RunPlan plan;
+  Duration window = {};  ///< Judged from the beginning of the events' clock on.
+  Duration recovery;     ///< recovery_time(): longer than the window where that ends before.
+};
+
+/// The measured stage of `steady`, which holds `rate`, becomes the window, and what was sent within
+/// `lead` before it: requests under way when it begins are its requests, too. Servers that the
+/// fleet does not have, since it is smaller than any of the space, cannot fail.
+SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survival, double rate,
+                           Duration lead);
+
+/// The goals of a window: those of the plan without those that only a steady run has.
+std::vector<PlanGoal> window_goals(const std::vector<PlanGoal>& goals,
+                                   const PlanSurvival& survival);
+
+/// Reports what cannot happen to `plan`, the smallest fleet, in entry `index` of `survives`.
+/// `diagnostics` is empty.
+void check_survival(const sim::RunPlan& plan, const PlanSurvival& survival, std::size_t index,
+                    const Provenance& provenance, Diagnostics& diagnostics);
 
 /// One fleet under one rate.
 struct FleetProbe {
@@ -137,5 +171,60 @@ class FleetEvaluator {
   Experiment& experiment_;
   std::map<FleetProbe, FleetEvaluation> evaluations_;
 };
+
+// The fleets of a plan over its day: with all their servers, or with an autoscaler.
+
+/// The goals that every stage of a day can be held to: not those of throughput, which a quiet hour
+/// cannot reach, nor those of steadiness, which no day has.
+std::vector<PlanGoal> day_goals(const std::vector<PlanGoal>& goals);
+
+/// One goal over a day. No confidence: each day is run once, with the first seed.
+struct DayGoal {
+  double value = 0;           ///< Of the whole day.
+  double worst = 0;           ///< Of the stage that misses it by most, or is nearest to it,
+  std::string worst_at = {};  ///< and that stage's name, such as 09:00.
+  double shortfall = 0;       ///< There: of the bound, above 1 where it is missed.
+  std::size_t missed = 0;     ///< Stages that miss it.
+  bool meets_whole = false;   ///< Over the whole day.
+};
+
+/// What a day of one fleet costs and does.
+struct DayOutcome {
+  std::string mode;             ///< An autoscaler's name; empty: the servers are fixed.
+  std::vector<double> servers;  ///< Mean over time, of each sized pool.
+  double server_hours = 0;      ///< Of sized pools, over the whole day.
+  double price_per_day = 0;     ///< Of 24 hours.
+  std::size_t stages = 0;       ///< That had requests,
+  std::size_t missed = 0;       ///< and of these missed some goal.
+  std::vector<DayGoal> goals;   ///< By day_goals().
+
+  /// Every goal, in every stage and over the whole day.
+  bool meets() const;
+};
+
+struct DayFleet {
+  std::size_t family = 0;
+  FleetSize size;
+};
+
+/// The fleet under the planned demand of the day: with fixed servers (mode 0), or with entry
+/// `mode` - 1 of `autoscalers`.
+ScenarioRequest day_request(const PlanSpace& space, const PlanFamily& family, const FleetSize& size,
+                            std::size_t mode, Diagnostics& diagnostics);
+
+/// Takes the day's peak, mean and length from its load, which has `growth` in it.
+void measure_day(const workloads::LoadGenerator& load, double growth, PlanDay& day);
+
+/// Reports pools whose number of servers nothing, or something else, decides in this mode.
+void check_autoscaled(const PlanSpace& space, const sim::RunPlan& plan, std::size_t mode,
+                      const Provenance& provenance, Diagnostics& diagnostics);
+
+/// Findings about `workload.demand` as what they are: about `day`.
+Diagnostics about_day(const Diagnostics& found, const Provenance& provenance);
+
+/// Every fleet in every mode, all as one wave. Nothing where the plan has no day.
+std::vector<std::vector<DayOutcome>> run_day(const PlanSpace& space,
+                                             std::span<const DayFleet> fleets,
+                                             Experiment& experiment);
 
 }  // namespace routesim::tools

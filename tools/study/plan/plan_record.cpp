@@ -11,7 +11,6 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
-#include "tools/results/described_fields.h"
 #include "tools/results/described_json.h"
 #include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
@@ -268,8 +267,7 @@ std::vector<PlanRecord::Goal> goals_of(const PlanSpace& space, const FleetEvalua
                                             .bound = asked[g].bound,
                                             .verdict = state.verdict,
                                             .mean = state.estimate.mean,
-                                            .half_width = state.estimate.half_width,
-                                            .values = {}});
+                                            .half_width = state.estimate.half_width});
     for (const FleetRun& run : evaluation.runs) goal.values.push_back(run.values[g]);
   }
   return goals;
@@ -296,8 +294,7 @@ std::vector<PlanRecord::Window> windows_of(const PlanSpace& space, const FoundPl
     out.push_back({.name = survival_of(space, *window),
                    .window_s = window->window.to_seconds(),
                    .recovery_s = window->recovery.to_seconds(),
-                   .goals = goals_of(space, *window),
-                   .unprepared_misses = {}});
+                   .goals = goals_of(space, *window)});
     if (!plan.unprepared || plan.unprepared->windows.size() < out.size()) continue;
     const FleetEvaluation& bare = *plan.unprepared->windows[out.size() - 1];
     if (!bare.holds()) out.back().unprepared_misses = worst_of(space, bare);
@@ -311,12 +308,10 @@ std::vector<PlanRecord::DayOfFleet> days_of(const PlanSpace& space, const FoundP
   for (const DayOutcome& day : plan.day) {
     out.push_back({.autoscaler = day.mode,
                    .meets = day.meets(),
-                   .servers = {},
                    .server_hours = day.server_hours,
                    .price_per_day = day.price_per_day,
                    .stages = static_cast<std::int64_t>(day.stages),
-                   .missed = static_cast<std::int64_t>(day.missed),
-                   .goals = {}});
+                   .missed = static_cast<std::int64_t>(day.missed)});
     for (std::size_t i = 0; i < day.servers.size(); ++i)
       out.back().servers.items.emplace_back(space.config.pools[i].pool, day.servers[i]);
     for (std::size_t g = 0; g < goals.size(); ++g)
@@ -333,7 +328,7 @@ std::vector<PlanRecord::DayOfFleet> days_of(const PlanSpace& space, const FoundP
 
 PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
                              const FoundPlan& plan, const PlanResult& result) {
-  PlanRecord::Memory memory{.gib = *family.host_gib, .same_fleet_without = {}, .fleet_without = {}};
+  PlanRecord::Memory memory{.gib = *family.host_gib};
   if (!plan.without) return memory;
   memory.same_fleet_without = {
       .output_tokens_per_s = plan.without->mean_of(&FleetRun::output_tokens_per_s),
@@ -374,22 +369,9 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
       .spot_price_per_hour = family.price(plan.size, Contract::kSpot),
       .step_times = plan.trust,
       .validation = validation_of(plan.trust),
-      .step_time_band = {},
-      .kv_capacity = {},
       .price_per_million_output_tokens = plan.price_per_million_tokens,
       .output_tokens_per_s = plan.evaluation.mean_of(&FleetRun::output_tokens_per_s),
-      .knee_requests_per_s = {},
-      .knee_fails_at = {},
-      .spare_replicas_today = {},
-      .utilisation = {},
-      .binding = {},
-      .goals = goals_of(space, plan.evaluation),
-      .host_memory = {},
-      .unprepared = {},
-      .survives = {},
-      .day = {},
-      .months = {},
-      .price_of_months = {}};
+      .goals = goals_of(space, plan.evaluation)};
   if (result.steps > 1)
     out.kv_capacity = {.band = kCapacityBand,
                        .holds_with_fewer = plan.holds_with_fewer_blocks,
@@ -465,9 +447,7 @@ PlanRecord::Evaluated evaluated_of(const PlanSpace& space, const FleetEvaluation
                             .verdict = e.missed() ? e.missed()->verdict : e.verdict,
                             .runs = static_cast<std::int64_t>(e.runs.size()),
                             .ttft_p90_s = mean_of(e, &FleetRun::ttft_p90_s),
-                            .tpot_p90_s = mean_of(e, &FleetRun::tpot_p90_s),
-                            .worst = {},
-                            .on_front = {}};
+                            .tpot_p90_s = mean_of(e, &FleetRun::tpot_p90_s)};
   out.goals.emplace();
   for (const GoalState& state : e.states)
     out.goals->push_back(std::isfinite(state.estimate.mean) ? std::optional(state.estimate.mean)
@@ -634,18 +614,6 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
   r.robustness = too_short_text(result.plans.front().evaluation) + band_text(best) + " " +
                  flip_text(r) + " " + capacity_text(*best.kv_capacity);
   return r;
-}
-
-PlanRecord read_plan_record(const ConfigNode& root, Diagnostics& diagnostics) {
-  PlanRecord record;
-  read_struct(root, record, diagnostics, {.format = "", .null_numbers = true});
-  return record;
-}
-
-std::string plan_json(PlanRecord& record) {
-  JsonWriter json;
-  write_value(json, record);
-  return json.str() + "\n";
 }
 
 }  // namespace routesim::tools

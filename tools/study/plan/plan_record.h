@@ -28,7 +28,7 @@ struct PlanRecord {
     Number bound;
     GoalVerdict verdict = GoalVerdict::kOpen;
     double mean = 0, half_width = 0;  ///< Not finite where a run has no such number.
-    std::vector<double> values;       ///< By run.
+    std::vector<double> values = {};  ///< By run.
   };
   struct Fleet {
     Replicas replicas;
@@ -52,8 +52,8 @@ struct PlanRecord {
   };
   struct Memory {
     double gib = 0;  ///< Of one engine core.
-    std::optional<Without> same_fleet_without;
-    std::optional<Fleet> fleet_without;  ///< Where same_fleet_without is.
+    std::optional<Without> same_fleet_without = {};
+    std::optional<Fleet> fleet_without = {};  ///< Where same_fleet_without is.
   };
   /// The fleet of a month and of those behind it, until it grows again.
   struct Month {
@@ -71,7 +71,7 @@ struct PlanRecord {
     std::string name;
     double window_s = 0, recovery_s = 0;
     std::vector<Goal> goals;
-    std::optional<Worst> unprepared_misses;  ///< Of the least fleet that need not survive.
+    std::optional<Worst> unprepared_misses = {};  ///< Of the least fleet that need not survive.
   };
   struct DayGoal {
     std::string goal, name;
@@ -82,10 +82,10 @@ struct PlanRecord {
   struct DayOfFleet {
     std::string autoscaler;  ///< Empty: fixed servers.
     bool meets = false;
-    Named<double> servers;
+    Named<double> servers = {};
     double server_hours = 0, price_per_day = 0;
     std::int64_t stages = 0, missed = 0;
-    std::vector<DayGoal> goals;
+    std::vector<DayGoal> goals = {};
   };
   struct Choice {
     std::string hardware, policy;
@@ -96,20 +96,20 @@ struct PlanRecord {
     models::Trust step_times = models::Trust::kFitted;
     std::vector<TrustRecord::Validation> validation;
     /// From here on absent where a plan is partial and its search did not come so far.
-    std::optional<Band> step_time_band;
-    std::optional<Capacity> kv_capacity;
-    Number price_per_million_output_tokens, output_tokens_per_s, knee_requests_per_s;
-    Number knee_fails_at;
-    std::optional<std::int64_t> spare_replicas_today;
-    Number utilisation;
-    std::optional<Binding> binding;
+    std::optional<Band> step_time_band = {};
+    std::optional<Capacity> kv_capacity = {};
+    Number price_per_million_output_tokens, output_tokens_per_s, knee_requests_per_s = {};
+    Number knee_fails_at = {};
+    std::optional<std::int64_t> spare_replicas_today = {};
+    Number utilisation = {};
+    std::optional<Binding> binding = {};
     std::vector<Goal> goals;
-    std::optional<Memory> host_memory;
-    std::optional<Fleet> unprepared;  ///< Where something must be survived.
-    std::optional<std::vector<Window>> survives;
-    std::optional<std::vector<DayOfFleet>> day;
-    std::optional<std::vector<Month>> months;
-    Number price_of_months;
+    std::optional<Memory> host_memory = {};
+    std::optional<Fleet> unprepared = {};  ///< Where something must be survived.
+    std::optional<std::vector<Window>> survives = {};
+    std::optional<std::vector<DayOfFleet>> day = {};
+    std::optional<std::vector<Month>> months = {};
+    Number price_of_months = {};
   };
   struct NearMiss : Fleet {
     std::vector<Goal> goals;
@@ -138,8 +138,8 @@ struct PlanRecord {
     std::int64_t runs = 0;
     Number ttft_p90_s, tpot_p90_s;
     std::optional<std::vector<Number>> goals = {};  ///< Means, in the order of PlanRecord::goals.
-    std::optional<Worst> worst;
-    std::optional<bool> on_front;  ///< Set where it meets the goals.
+    std::optional<Worst> worst = {};
+    std::optional<bool> on_front = {};  ///< Set where it meets the goals.
   };
 
   struct Day {
@@ -170,11 +170,6 @@ void describe(Describer& d, PlanRecord& r);
 inline constexpr double kHoursOfYear = 8760, kHoursOfMonth = kHoursOfYear / 12;
 
 PlanRecord plan_record(const PlanSpace& space, const PlanResult& result);
-
-/// Reads the JSON of `routesim plan`, strictly.
-PlanRecord read_plan_record(const ConfigNode& root, Diagnostics& diagnostics);
-
-std::string plan_json(PlanRecord& record);
 
 /// The answer of the plan. `path` is where the record stands in the data block of a page.
 StudyDocument plan_document(const PlanRecord& record, const std::string& path = {});

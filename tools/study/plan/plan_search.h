@@ -1,14 +1,106 @@
 // From a space of fleets to the cheapest ones that meet every goal.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/results/report.h"
-#include "tools/study/plan/plan_day.h"
 #include "tools/study/plan/plan_evaluate.h"
 #include "tools/study/what_if.h"
+
+namespace routesim::sim {
+
+// Searches that ask a caller for one probe at a time, so that many of them can share a machine and
+// the answer does not depend on how many probes run at once.
+
+/// The smallest whole number in [low, high] that holds, where everything above a number that holds
+/// holds too. Asks for `high` first: when that fails, nothing holds. Takes 1 + ceil(log2(high - low
+/// + 1)) probes at most, and ends having probed the answer and, unless it is `low`, the number
+/// below it: that the answer is minimal is seen, not assumed.
+class Bisection {
+ public:
+  /// `low` <= `high`.
+  Bisection(std::int64_t low, std::int64_t high) : low_(low), high_(high) {}
+
+  /// The number to probe next; nothing when the search has ended.
+  std::optional<std::int64_t> next() const;
+  /// The result of the probe next() asked for.
+  void tell(bool holds);
+  /// The smallest number that holds; nothing before the end, or when none does.
+  std::optional<std::int64_t> answer() const;
+
+ private:
+  std::int64_t low_;   ///< Nothing below is left to find.
+  std::int64_t high_;  ///< Holds, once asked.
+  bool asked_high_ = false;
+  bool none_ = false;
+};
+
+/// The smallest whole number in [low, high] that holds, where more mostly helps, but need not: asks
+/// for `low`, twice as much and so on up to `high`. Below the first that holds it halves, as where
+/// more never hurts, so the number below the answer was probed and failed. When all of them fail,
+/// and a number in the middle was the nearest to hold, the numbers around it are tried one by one.
+/// The answer does not depend on `high` unless nothing asked for before it holds.
+class UpwardSearch {
+ public:
+  /// 1 <= `low` <= `high`.
+  UpwardSearch(std::int64_t low, std::int64_t high) : high_(high), next_(low) {}
+
+  /// The number to probe next; nothing when the search has ended.
+  std::optional<std::int64_t> next() const;
+  /// The result of the probe next() asked for; `shortfall` says how far it is from holding.
+  void tell(bool holds, double shortfall);
+  /// The smallest number that holds; nothing before the end, or when none was found.
+  std::optional<std::int64_t> answer() const { return answer_; }
+  /// Whether numbers were tried one by one, since more did not always help.
+  bool tried_singly() const { return tried_singly_; }
+
+ private:
+  struct Miss {
+    std::int64_t n = 0;
+    double shortfall = 0;
+  };
+  void tell_doubling(bool holds, double shortfall);
+  void list_around_nearest();
+
+  std::int64_t high_;
+  std::optional<std::int64_t> next_;  ///< While doubling.
+  std::vector<Miss> misses_;          ///< Numbers that failed while doubling, ascending.
+  std::optional<Bisection> halving_;
+  std::vector<std::int64_t> singles_;  ///< Left to try one by one, the smallest last.
+  bool tried_singly_ = false;
+  std::optional<std::int64_t> answer_;
+};
+
+/// The highest rate that holds, between one that does and a limit, where everything below a rate
+/// that holds holds too. Grows by `kGrowth` until a rate fails, then halves the ratio until it is
+/// at most 1 + `tolerance`.
+class RateSearch {
+ public:
+  static constexpr double kGrowth = 1.5;
+
+  /// `holds` > 0 is known to hold; rates above `limit` >= `holds` are not probed.
+  RateSearch(double holds, double limit, double tolerance)
+      : holds_(holds), limit_(limit), tolerance_(tolerance) {}
+
+  /// The rate to probe next; nothing when the search has ended.
+  std::optional<double> next() const;
+  void tell(bool holds);
+  /// The highest rate seen to hold.
+  double holds() const { return holds_; }
+  /// The lowest rate seen to fail; nothing when `limit` holds.
+  std::optional<double> fails() const { return fails_; }
+
+ private:
+  double holds_;
+  double limit_;
+  double tolerance_;
+  std::optional<double> fails_;
+};
+
+}  // namespace routesim::sim
 
 namespace routesim::tools {
 
@@ -22,7 +114,7 @@ enum class SizeMethod {
 
 /// The resource that a plan runs short of, just above the rate it holds.
 struct Binding {
-  std::string what;        ///< `KV blocks`, ..., `hot prefix`, or empty when nothing stands out.
+  std::string what = {};   ///< `KV blocks`, ..., `hot prefix`, or empty when nothing stands out.
   std::string goal;        ///< The goal that is missed first.
   double missed_by = 0;    ///< Its shortfall there ...
   double with_double = 0;  ///< ... and with twice the resource.

@@ -14,9 +14,9 @@
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/study/experiment/candidate.h"
-#include "tools/study/plan/plan_day.h"
-#include "tools/study/plan/plan_survive.h"
+#include "tools/results/text_table.h"
+#include "tools/study/experiment/experiment.h"
+#include "tools/study/plan/plan_evaluate.h"
 
 namespace routesim::tools {
 
@@ -395,11 +395,10 @@ class SpaceReader {
         return std::ranges::any_of(v.scenario.cluster.pools,
                                    [&](const sim::PoolConfig& p) { return p.name == name; });
       });
-      std::string names;
-      for (const std::string& n : pool_names_) names += (names.empty() ? "" : ", ") + printable(n);
       if (!known)
         error(element_path("pools", i) + ".pool",
-              "is no pool of the scenario (got " + printable(name) + ")", "pools: " + names);
+              "is no pool of the scenario (got " + printable(name) + ")",
+              "pools: " + comma_list(pool_names_, [](auto& pool) { return printable(pool); }));
     }
   }
 
@@ -439,7 +438,7 @@ class SpaceReader {
     if (!config_.policies.empty()) return;
     for (const LoadedVariant& variant : loaded.variants)
       config_.policies.push_back(
-          {.name = variant.scenario.variant, .variant = variant.scenario.variant, .set = {}});
+          {.name = variant.scenario.variant, .variant = variant.scenario.variant});
     if (config_.policies.empty()) config_.policies.emplace_back();
     // A scenario without variants has one, and no name to choose it by.
     if (config_.policies.size() == 1 && config_.policies[0].variant == "default")

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "tools/render/render.h"
+#include "tools/render/document.h"
 #include "tools/results/text_table.h"
 #include "tools/study/run/run_charts.h"
 
@@ -221,8 +221,7 @@ Table event_table(const PageRun& run, std::size_t most) {
   for (const auto& [key, variants] : rows) {
     if (most > 0 && table.rows.size() == most) break;
     const auto& [at, subject, what] = key;
-    std::string who;
-    for (const std::string& name : variants) who += (who.empty() ? "" : ", ") + printable(name);
+    std::string who = comma_list(variants, [](const std::string& n) { return printable(n); });
     if (variants.size() == run.variants.size() && variants.size() > 1) who = "all";
     table.rows.push_back({{.text = clock_text(at, run.variants.front().by_clock)},
                           {.text = printable(subject) + " " + printable(what)},

@@ -2,11 +2,26 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "tools/render/document.h"
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
+
+// Numbers over many seeds: means with intervals, and how variants differ from the first.
+
+/// Adds how the numbers were made, and the tables: per number of the stages, and for the whole run,
+/// every variant's mean with its 95 % interval, and the difference of each later variant to the
+/// first, with a verdict.
+void add_replications(const ResultSet& set, std::vector<Block>& blocks);
+
+/// The whole run in short, for a pull request: means, changes in percent and verdicts.
+Table markdown_numbers(const ResultSet& set);
+
+/// The replications, or the numbers of the first seed where there are no others.
+ResultSet result_set_of(const Report& report);
 
 /// How much the text says.
 struct TextParts {

@@ -8,7 +8,7 @@
 #include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/results/metrics.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
@@ -170,10 +170,9 @@ StudyVerdict verdict(const SweepRecord& record, const SweepCells& cells, const S
           "'ttft_ms.p90<500', draws where it is met."}});
   std::map<CellState, std::size_t> states;
   for (const SweepCells::Row& row : cells.rows) ++states[goals.state_of(row)];
-  std::string counts;
-  for (const auto& [state, n] : states)
-    counts +=
-        (counts.empty() ? "" : ", ") + std::to_string(n) + " " + std::string(goal_word(state));
+  const std::string counts = comma_list(states, [](const auto& state) {
+    return std::to_string(state.second) + " " + std::string(goal_word(state.first));
+  });
   out.points.push_back({{std::to_string(cells.rows.size()) + " cells: " + counts}});
   out.remarks = rests_on(record);
   const std::int64_t replications = record.sweep_rows.front().replications;
@@ -231,9 +230,7 @@ void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPan
         row.push_back({.text = kNotRun});
       else
         row.push_back({.text = "none up to " + fleet.values[tried.back()], .tone = Tone::kBad});
-      if (n)
-        chart.series[v].points.push_back(
-            {.x = rate.numbers[r], .y = fleet.numbers[*n], .low = {}, .high = {}});
+      if (n) chart.series[v].points.push_back({.x = rate.numbers[r], .y = fleet.numbers[*n]});
     }
   }
   blocks.push_back({std::move(table)});
@@ -322,27 +319,19 @@ LineChart curve(const SweepCells& cells, const SweepGoals& goals, const SweepPan
                    "; × marks overload.";
   chart.x = {.title = cells.axes[d.axis]};
   chart.y = {.title = view.title, .unit = view.unit, .from_zero = true};
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0;
   for (std::size_t v = 0; v < goals.variants().size(); ++v) {
     ChartSeries series{.name = goals.variants()[v], .colour = v};
     for (std::size_t i = 0; i < d.values.size(); ++i) {
       const SweepCells::Row* row = goals.row_at(panel, goals.variants()[v], {d.values[i]});
       if (row == nullptr || !row->values.contains(metric)) continue;
-      const Datum y = in_base_unit(row->values.at(metric), view);
-      series.points.push_back({.x = d.numbers[i],
-                               .y = y.value,
-                               .low = y.low ? std::optional(std::max(0.0, *y.low)) : std::nullopt,
-                               .high = y.high,
-                               .overloaded = row->overloaded});
-      least = std::min(least, y.value);
-      most = std::max(most, y.value);
+      series.points.push_back(
+          point_of(d.numbers[i], in_base_unit(row->values.at(metric), view), row->overloaded));
     }
     chart.series.push_back(std::move(series));
   }
   chart.title = with_goal(goals, metric, view) + numbers_of(chart, d, view.less_is_better) +
                 (panel.title.empty() ? "" : ", " + panel.title);
-  chart.y.log = view.unit == Unit::kSeconds && least > 0 && most > 12 * least;
+  chart.y.log = view.unit == Unit::kSeconds && spreads_wide(chart);
   if (const MetricGoal* goal = goal_on(goals, metric)) {
     chart.goal = goal->bound * view.scale;
     chart.goal_text = goal->text;
@@ -424,7 +413,7 @@ GoalMap map_of(const SweepCells& cells, const SweepGoals& goals, const SweepPane
         map.cells.back().emplace_back();
         continue;
       }
-      GoalMap::Cell cell{.value = {}, .state = goals.state_of(*row)};
+      GoalMap::Cell cell{.state = goals.state_of(*row)};
       if (row->values.contains(metric)) {
         cell.value = in_base_unit(row->values.at(metric), view).value;
         least = std::min(least, *cell.value);
@@ -472,7 +461,7 @@ std::vector<Block> panel_blocks(const SweepCells& cells, const SweepGoals& goals
   std::vector<std::string> metrics = cells.metrics;
   std::ranges::stable_partition(
       metrics, [&](const std::string& metric) { return goal_on(goals, metric) != nullptr; });
-  Charts shown{.charts = {}, .title = "The map"}, folded;
+  Charts shown{.title = "The map"}, folded;
   std::size_t drawn = 0;
   for (const std::string& metric : metrics) {
     std::vector<Chart> all = figures(cells, goals, panel, metric, replicated);
@@ -574,7 +563,7 @@ Table plain_table(const SweepRecord& record, const SweepCells& cells) {
 }
 
 ExportTable data_of(const std::string& name, const SweepCells& cells) {
-  ExportTable table{.name = "sweep", .columns = {"sweep", "variant"}, .rows = {}};
+  ExportTable table{.name = "sweep", .columns = {"sweep", "variant"}};
   table.columns.insert(table.columns.end(), cells.axes.begin(), cells.axes.end());
   for (const char* column : {"metric", "value", "low", "high"}) table.columns.emplace_back(column);
   for (const SweepCells::Row& row : cells.rows)

@@ -8,7 +8,6 @@
 
 #include "base/scalar_parse.h"
 #include "tools/results/described_json.h"
-#include "tools/results/json_tree.h"
 
 namespace routesim::tools {
 
@@ -212,7 +211,7 @@ void SweepGoals::make_panels(const std::vector<PageAxis>& all) {
     const auto index = static_cast<std::size_t>(at - keys.begin());
     if (at == keys.end()) {
       keys.push_back(key);
-      panels_.push_back({.title = title, .rows = {}});
+      panels_.push_back({.title = title});
     }
     panels_[index].rows.push_back(&row);
   }

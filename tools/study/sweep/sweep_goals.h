@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tools/render/chart/chart.h"
-#include "tools/render/page/page_data.h"
-#include "tools/results/metric_goal.h"
+#include "tools/render/page/html_page.h"
+#include "tools/results/metric_name.h"
 #include "tools/study/sweep/sweep_record.h"
 
 namespace routesim::tools {
@@ -52,7 +52,7 @@ struct PageAxis {
 /// Rows that differ only in the drawn axes and the variant.
 struct SweepPanel {
   std::string title;  ///< `tp 2, model 8B`; empty when there is but one.
-  std::vector<const SweepCells::Row*> rows;
+  std::vector<const SweepCells::Row*> rows = {};
 };
 
 class SweepGoals {

@@ -6,7 +6,8 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/results/json_writer.h"
+#include "tools/results/described_json.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -140,8 +141,6 @@ class AxisBuilder {
   Axis axis(const SweepAxis& config, const std::string& path) {
     Axis axis{.name = config.name.empty() ? config.path : config.name,
               .path = config.path,
-              .steps = {},
-              .values = {},
               .where = provenance_.nearest(path + ".path")};
     if (config.path.empty()) {
       error(path, "has no path", "for example path: cluster.pools[0].replicas");
@@ -258,7 +257,7 @@ std::string plain(const std::string& json) {
 /// One condition of an exclusion: the axis, and which of its values it matches.
 struct Condition {
   std::size_t dimension = 0;
-  std::vector<bool> matches;
+  std::vector<bool> matches = {};
 };
 
 /// `>= 40`: whether `value` meets the bound; nothing when `text` is not a bound.
@@ -303,7 +302,7 @@ std::vector<Condition> read_exclusion(const Document& exclusion, const std::stri
         names.push_back(axis.name);
         if (axis.name != member.key) continue;
         found = true;
-        Condition& condition = conditions.emplace_back(Condition{.dimension = d, .matches = {}});
+        Condition& condition = conditions.emplace_back(Condition{.dimension = d});
         for (const AxisValue& value : axis.values)
           condition.matches.push_back(matches_value(*member.value, value));
       }
@@ -377,9 +376,9 @@ std::vector<std::pair<std::string, std::string>> SweepGrid::coordinates(
 }
 
 std::string SweepGrid::label(const GridCell& cell) const {
-  std::string text;
-  for (const auto& [name, json] : coordinates(cell))
-    text += (text.empty() ? "" : ", ") + printable(name) + "=" + printable(plain(json));
+  const std::string text = comma_list(coordinates(cell), [](const auto& axis) {
+    return printable(axis.first) + "=" + printable(plain(axis.second));
+  });
   return text.empty() ? "the only cell" : text;
 }
 

@@ -78,8 +78,8 @@ struct AxisValue {
 struct Axis {
   std::string name;
   std::string path;
-  std::vector<PathStep> steps;
-  std::vector<AxisValue> values;
+  std::vector<PathStep> steps = {};
+  std::vector<AxisValue> values = {};
   SourceLocation where;
 };
 

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "policies/config/factory.h"
 #include "tools/ingest/tree/description.h"
-#include "tools/study/tune/changed_document.h"
+#include "tools/study/tune/tune_deploy.h"
 
 namespace routesim::tools {
 

@@ -1,13 +1,36 @@
 // A tuning names what to deploy: the document, the flags, and the command that repeats it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "tools/study/tune/changed_document.h"
+#include "base/config_node.h"
+#include "tools/ingest/tree/config_merge.h"
 #include "tools/study/tune/tune_judge.h"
 
 namespace routesim::tools {
+
+// A YAML document with some of its values changed and everything else, comments included, as it
+// was.
+
+/// The value at the end of a key path, or null. An element of a list is chosen by its index, or by
+/// its `name`, `pluginRef` or `type`.
+ConfigNode::Ptr node_at(const ConfigNode::Ptr& root, std::span<const PathStep> steps);
+
+/// A tree on one line, in flow style.
+std::string flow_text(const ConfigNode& node);
+
+/// `root` with the assignments made, as text. `text` is where `root` was read from; its lines are
+/// kept where they can be. Otherwise (anchors, a map without a block or flow style of its own) the
+/// document is written anew, without comments; then `kept` is false.
+struct ChangedDocument {
+  std::string text = {};
+  ConfigNode::Ptr root = {};
+  bool kept = true;
+};
+ChangedDocument change_document(const ConfigNode::Ptr& root, const std::string& text,
+                                std::span<const Assignment> assignments);
 
 /// Everything that is known at the end.
 struct TuneReport {

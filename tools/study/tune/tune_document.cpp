@@ -8,7 +8,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
 #include "tools/study/tune/tune_record.h"
@@ -109,8 +109,7 @@ Table judged_table(const TuneRecord& r, const std::string& path, bool plain) {
 
 /// The gains under the load as given in what decides: goals, conditions and guards.
 DotPlot gains_plot(const TuneRecord& r) {
-  DotPlot plot{.title = {},
-               .subtitle =
+  DotPlot plot{.subtitle =
                    "On fresh seeds, with their intervals. Discs are better beyond chance, "
                    "triangles worse, squares neither."};
   for (const Judged& row : r.judged) {
@@ -133,9 +132,7 @@ std::string range_text(const TuneRecord::Knob& knob) {
   if (knob.range.size() > kMostListed && knob.ordered)
     return fmt::format("{} to {}, {} values", knob.range.front(), knob.range.back(),
                        knob.range.size());
-  std::string text;
-  for (const std::string& value : knob.range) text += (text.empty() ? "" : ", ") + value;
-  return text;
+  return comma_list(knob.range, std::identity());
 }
 
 /// Each knob: its value before and after, and what taking the change back would cost.
@@ -165,8 +162,7 @@ Table knobs_table(const TuneRecord& r, const std::string& path) {
 }
 
 DotPlot worth_plot(const TuneRecord& r) {
-  DotPlot plot{.title = {},
-               .subtitle =
+  DotPlot plot{.subtitle =
                    "Loss when this change alone is taken back, on fresh seeds with 95 % "
                    "intervals."};
   for (const TuneRecord::Knob& knob : r.knobs)
@@ -390,9 +386,7 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
       .name = "tune " + r.tune,
       .kicker = "tune · " + r.scenario + " · " + r.variant + " · routesim " + r.version,
       .title = r.question.empty() ? r.tune : r.question,
-      .verdict = verdict(r),
-      .facts = {},
-      .blocks = {}};
+      .verdict = verdict(r)};
   const auto add = [&out](auto content, For outputs = For::kAll) {
     out.blocks.push_back({std::move(content), outputs});
   };

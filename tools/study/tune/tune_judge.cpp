@@ -18,7 +18,7 @@ constexpr std::size_t kMostOnFront = 12;
 /// One configuration under one load, and its values: by metric, then by seed.
 struct JudgedRun {
   Choice choice;
-  std::vector<Assignment> extra;
+  std::vector<Assignment> extra = {};
   std::optional<sim::RunPlan> plan = {};
   SeedValues values = {};
   std::string problem = {};
@@ -215,7 +215,7 @@ class Judge {
 
   /// The router that knows everything, with the published engines and as much time for a decision.
   JudgedRun omniscient() const {
-    JudgedRun run{.choice = space_.published(), .extra = {}};
+    JudgedRun run{.choice = space_.published()};
     Diagnostics said;
     if (const auto published = prepare_choice(space_, run.choice, run.extra, said)) {
       const sim::RoutingConfig& routing = published->scenario.routing;
@@ -240,11 +240,11 @@ class Judge {
       changed = space_.changed(choice_of(out.candidate));
     std::vector<JudgedRun> runs = {omniscient()};
     for (const std::size_t knob : changed) {
-      runs.push_back({.choice = choice_of(out.candidate), .extra = {}});
+      runs.push_back({.choice = choice_of(out.candidate)});
       runs.back().choice[knob] = space_.knobs[knob].published;
     }
     for (std::size_t i = 0; i < std::min(kMostOnFront, search_.front.size()); ++i)
-      runs.push_back({.choice = choice_of(search_.front[i]), .extra = {}});
+      runs.push_back({.choice = choice_of(search_.front[i])});
     run_all(runs, out.seeds);
     add_ceiling(runs.front(), published, out);
     for (std::size_t i = 0; i < changed.size(); ++i)

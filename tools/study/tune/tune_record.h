@@ -9,6 +9,7 @@
 
 #include "tools/render/document.h"
 #include "tools/study/tune/tune_deploy.h"
+#include "tools/study/tune/tune_judge.h"
 
 namespace routesim::tools {
 
@@ -23,11 +24,11 @@ struct TuneRecord {
     std::string metric;
   };
   struct Knob {
-    std::string name, published, best;
-    std::string candidate;  ///< Empty in files of early builds: the best is the judged one.
+    std::string name, published, best = {};
+    std::string candidate = {};  ///< Empty in files of early builds: the best is the judged one.
     bool ordered = false;
-    std::vector<std::string> range;
-    std::vector<Worth> worth;  ///< By goal; empty for a knob that is as published.
+    std::vector<std::string> range = {};
+    std::vector<Worth> worth = {};  ///< By goal; empty for a knob that is as published.
 
     const std::string& judged() const { return candidate.empty() ? best : candidate; }
   };
@@ -37,9 +38,9 @@ struct TuneRecord {
   struct Candidate {
     std::int64_t id = 0;
     Named<std::string> values;
-    Named<Number> metrics;  ///< Empty when it had no run.
+    Named<Number> metrics = {};  ///< Empty when it had no run.
     std::int64_t rounds = 0, seeds = 0;
-    std::optional<std::string> dropped;
+    std::optional<std::string> dropped = {};
   };
   struct Estimate {
     double mean = 0, low = 0, high = 0;
@@ -47,7 +48,7 @@ struct TuneRecord {
   struct Judged {
     std::string load, metric;
     std::int64_t seeds = 0;
-    Number published, candidate, omniscient;
+    Number published, candidate, omniscient = {};
     Estimate difference;
     Gain gain;
     Number gap_closed;
@@ -64,7 +65,7 @@ struct TuneRecord {
     std::int64_t candidate = 0;
     std::vector<std::uint64_t> fresh_seeds;
     std::vector<std::string> conditions;  ///< That it breaks.
-    std::vector<Worth> gains;             ///< By goal, under the load as given.
+    std::vector<Worth> gains = {};        ///< By goal, under the load as given.
     std::vector<Worse> worse;
   };
   struct Load {
@@ -73,7 +74,7 @@ struct TuneRecord {
   struct Member {
     std::int64_t id = 0;
     Named<std::string> values;
-    Named<Estimate> metrics;
+    Named<Estimate> metrics = {};
   };
 
   std::string tune, question, scenario, variant;
@@ -109,11 +110,6 @@ void describe(Describer& d, TuneRecord& r);
 
 /// Before the judgement the record is of the race as it stands, the best candidates first.
 TuneRecord tune_record(const TuneReport& report);
-
-/// Reads the JSON of `routesim tune`, strictly.
-TuneRecord read_tune_record(const ConfigNode& root, Diagnostics& diagnostics);
-
-std::string tune_json(TuneRecord& record);
 
 /// One row for each candidate.
 std::string tune_csv(const TuneRecord& record);

@@ -60,9 +60,9 @@ struct ValidationCell {
   MeasuredRow row;
   std::string variant;  ///< Empty for a row that compares two policies.
   CellStatus status = CellStatus::kNotSimulated;
-  std::string reason;           ///< Why it is not scored, or not simulated.
-  bool repeats = false;         ///< Not scored because an earlier row is the same measurement.
-  std::vector<double> samples;  ///< Per seed, in the row's unit.
+  std::string reason;                ///< Why it is not scored, or not simulated.
+  bool repeats = false;              ///< Not scored because an earlier row is the same measurement.
+  std::vector<double> samples = {};  ///< Per seed, in the row's unit.
   models::Trust trust =
       models::Trust::kFitted;  ///< Class of the variant's run with the first seed.
 
@@ -83,7 +83,7 @@ struct ErrorSummary {
   double mape = 0;   ///< Mean |error|, %.
   double bias = 0;   ///< Mean error, %.
   double worst = 0;  ///< The error of largest size, %, and its stage.
-  std::string worst_stage;
+  std::string worst_stage = {};
   double seed_deviation = 0;  ///< Mean over cells of the deviation between seeds, % of measured.
   std::optional<double> limit{};  ///< Of `mape`, where --limits has one.
 };
@@ -126,7 +126,7 @@ struct DifferenceSummary {
   std::size_t signs_agree = 0;
   double mean_points = 0;   ///< Mean |error_points|.
   double worst_points = 0;  ///< Error of largest size, points, and its stage.
-  std::string worst_stage;
+  std::string worst_stage = {};
   double mean_ratio_error = 0;  ///< Mean |ratio_error|, %.
 };
 
@@ -191,11 +191,11 @@ class ValidationBook {
   /// A cell to be made of one or two probes.
   struct Planned {
     MeasuredRow row;
-    std::string variant;
+    std::string variant = {};
     Combine combine = Combine::kPlain;
     std::size_t probe = 0;
-    std::optional<std::size_t> base;  ///< The other policy's, unless kPlain.
-    std::string reason;               ///< Set when there is nothing to compare with.
+    std::optional<std::size_t> base = {};  ///< The other policy's, unless kPlain.
+    std::string reason = {};               ///< Set when there is nothing to compare with.
   };
 
   void plan_row(const MeasuredRow& row);

@@ -5,7 +5,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/results/text_table.h"
 #include "tools/study/validate/validation_record.h"
 
@@ -225,8 +225,6 @@ std::optional<LineChart> curve(const std::vector<const ValidationCell*>& cells,
   chart.x = {.title = "load", .unit = Unit::kNone};
   chart.y = {.title = view.title, .unit = view.unit, .from_zero = true};
   std::vector<std::string> policies;
-  double least = INFINITY;
-  double most = 0;
   double error = 0;
   for (const ValidationCell* cell : cells) {
     const std::string& policy = cell->row.policy;
@@ -240,18 +238,14 @@ std::optional<LineChart> curve(const std::vector<const ValidationCell*>& cells,
     const std::optional<double> x = position(*cell);
     if (!x) return std::nullopt;
     const double scale = unit_scale(cell->row.unit);
-    const double simulated = scale * cell->mean();
-    const double measured = scale * cell->row.value;
-    chart.series[2 * which].points.push_back({.x = *x, .y = simulated, .low = {}, .high = {}});
-    chart.series[2 * which + 1].points.push_back({.x = *x, .y = measured, .low = {}, .high = {}});
-    least = std::min({least, simulated, measured});
-    most = std::max({most, simulated, measured});
+    chart.series[2 * which].points.push_back({.x = *x, .y = scale * cell->mean()});
+    chart.series[2 * which + 1].points.push_back({.x = *x, .y = scale * cell->row.value});
     error += std::abs(cell->error().value_or(0));
   }
   for (ChartSeries& s : chart.series) std::ranges::stable_sort(s.points, {}, &ChartPoint::x);
   const std::vector<ChartPoint>& points = chart.series.front().points;
   if (points.size() < 2 || points.front().x == points.back().x) return std::nullopt;
-  chart.y.log = view.unit == Unit::kSeconds && least > 0 && most > 12 * least;
+  chart.y.log = view.unit == Unit::kSeconds && spreads_wide(chart);
   const MeasuredRow& first = cells.front()->row;
   const bool rates = number_from(first.rate).has_value() || first.stage.starts_with("rate");
   chart.x.title = rates ? "requests/s asked for" : "stage";
@@ -436,7 +430,6 @@ void add_error_table(const ValidationRecord& record, bool held_out, bool own,
   const bool limits =
       std::ranges::any_of(rows, [](const Row& row) { return row.error->limit.has_value(); });
   Table table{
-      .title = {},
       .columns = {
           {"scenario", true}, {"policy", true}, {"metric", true}, {"numbers"}, {"mean error, %"}}};
   if (limits) table.columns.push_back({"limit, %"});
@@ -470,12 +463,12 @@ void add_page(const ScenarioValidation& v, const std::string& path, std::vector<
   blocks.push_back({Heading{v.scenario + (v.held_out ? " (held out)" : "")}, For::kPages});
   blocks.push_back({figures(v), For::kPages});
   Table cells = cell_table(v, path);
-  Fold fold{.title = cells.title, .blocks = {}};
+  Fold fold{.title = cells.title};
   cells.title.clear();
   fold.blocks.push_back({std::move(cells)});
   blocks.push_back({std::move(fold), For::kPages});
   if (v.notes.empty()) return;
-  Fold notes{.title = "Notes", .blocks = {}};
+  Fold notes{.title = "Notes"};
   for (const std::string& note : v.notes) notes.blocks.push_back({Paragraph{note}});
   blocks.push_back({std::move(notes), For::kPages});
 }
@@ -504,9 +497,7 @@ StudyDocument validation_document(const ValidationRecord& record, bool cells,
                          .kicker = "validation · routesim " + record.version + " · " +
                                    counted(record.scenarios.size(), "scenario"),
                          .title = "Simulated beside measured",
-                         .verdict = verdict_of(record),
-                         .facts = {},
-                         .blocks = {}};
+                         .verdict = verdict_of(record)};
   const auto scenario_path = [&](const ScenarioValidation& v) {
     return at(path, "scenarios", static_cast<std::size_t>(&v - record.scenarios.data()));
   };

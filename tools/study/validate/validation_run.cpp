@@ -23,7 +23,7 @@
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/traces/measured_file.h"
 #include "tools/ingest/tree/parse_config.h"
-#include "tools/study/experiment/candidate.h"
+#include "tools/study/experiment/experiment.h"
 
 namespace routesim::tools {
 

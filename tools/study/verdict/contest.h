@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/metric_view.h"
+#include "tools/render/document.h"
 #include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {

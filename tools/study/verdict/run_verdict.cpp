@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/render/render.h"
+#include "tools/render/document.h"
 #include "tools/results/text_table.h"
 #include "tools/study/verdict/contest.h"
 #include "tools/study/verdict/verdict_parts.h"
@@ -35,15 +35,88 @@ class Wording {
  public:
   Wording(const PageRun& run, const Contest& contest) : run_(run), contest_(contest) {}
 
-  bool has_winner() const;
+  bool has_winner() const {
+    return !none_within_goals() && changing_lead().empty() && contest_.leaders().size() == 1;
+  }
+
   /// Names the winner, its base, the measure and the difference. `brief` leaves the runner-up
   /// out where the base is another variant.
-  std::string headline(bool brief) const;
+  std::string headline(bool brief) const {
+    if (none_within_goals())
+      return "No variant serves a request within the goals; the base is " +
+             variant(contest_.base()).name + ".";
+    const std::string leads = changing_lead();
+    if (!leads.empty())
+      return "No single winner by " + by().title + ": " + leads + "." + by_class();
+    const Indices same = contest_.leaders();
+    std::string text = same.size() > 1 ? tie(same) : win(brief);
+    const std::string load = overload_of(variant(winner()));
+    if (!load.empty() && same.size() == 1 &&
+        contest_.reason(winner(), runner_up()) == Reason::kMeasure)
+      text += " " + variant(winner()).name + " is itself overloaded " + load + ".";
+    return (text.starts_with("the base ") ? capital(text) : text) + by_class();
+  }
+
   /// The winner's gains and losses against the base, or against the runner-up where it is the base.
   /// Without a winner the best variant besides the base takes its place.
-  std::vector<VerdictLine> lines() const;
+  std::vector<VerdictLine> lines() const {
+    const VariantView& one = variant(compared().first);
+    const VariantView& other = variant(compared().second);
+    // Latencies of an overloaded stage depend on how long it lasts; those of the last stage that
+    // both hold do not. The output of an overloaded server is what it can do.
+    std::optional<std::size_t> both_hold, last;
+    bool overload = false;
+    for (const VariantView* const v : {&one, &other})
+      for (const std::size_t i : reported_stages(*v)) overload = overload || !holds_stage(*v, i);
+    const std::vector<std::size_t> common = common_stages({&one, &other});
+    for (const std::size_t i : common) {
+      if (holds_stage(one, i) && holds_stage(other, i)) both_hold = i;
+      last = i;
+    }
+    // Runs at other rates, or an interrupted one, compare in the stages that both have.
+    const bool whole = are_whole_runs({&one, &other}, common);
+    std::vector<VerdictLine> lines;
+    for (const std::string_view key : {"failed_requests", "ttft.mean", "ttft.p99",
+                                       "output_throughput", "itl.mean", "prefix_cache_hit_rate"}) {
+      const Measure shown = measure(key);
+      const bool latency = shown.unit == Unit::kSeconds;
+      const bool by_stage = !whole || (overload && (latency || key == "output_throughput"));
+      const std::optional<std::size_t> stage = latency ? both_hold : last;
+      if (by_stage && !stage) continue;
+      if (std::optional<VerdictLine> l = by_stage
+                                             ? line(shown, one.stages[*stage], other.stages[*stage],
+                                                    " at " + stage_place(one, *stage))
+                                             : line(shown, one.summary, other.summary, ""))
+        lines.push_back(std::move(*l));
+    }
+    for (const std::string& c : compared_classes())
+      for (const std::string_view key : {"failed_requests", "ttft.mean", "request_latency.mean"}) {
+        std::optional<VerdictLine> l =
+            line(measure(key), *find_class(one, c), *find_class(other, c), " of class " + c);
+        if (l && l->better) lines.push_back(std::move(*l));
+      }
+    return lines;
+  }
+
   /// All variants, best first.
-  std::string ranking() const;
+  std::string ranking() const {
+    if (size() < 3) return {};
+    const bool by_load = std::ranges::any_of(contest_.order(), [this](std::size_t i) {
+      return contest_.reason(winner(), i) == Reason::kLoad;
+    });
+    std::vector<std::string> places;
+    for (const std::size_t i : contest_.order()) {
+      const Reason reason = contest_.reason(winner(), i);
+      const std::optional<double> value = contest_.value(i);
+      std::string text = name(i);
+      if (reason == Reason::kFailures)
+        text += " fails " + percent(share_of_failures(variant(i).summary));
+      if (reason == Reason::kMeasure && value) text += " " + human(*value, by().unit);
+      places.push_back(std::move(text));
+    }
+    return std::string("Best first, by ") + (by_load ? "load, then by " : "") + by().title +
+           stage_count() + ": " + listed(places) + ".";
+  }
 
  private:
   const VariantView& variant(std::size_t i) const { return run_.variants[i]; }
@@ -52,366 +125,271 @@ class Wording {
   std::size_t size() const { return contest_.order().size(); }
   const Measure& by() const { return contest_.yardstick().by; }
 
-  std::pair<std::size_t, std::size_t> compared() const;
-  bool none_within_goals() const;
-  std::string name(std::size_t i) const;
-  std::string called(std::size_t i) const;
-  std::string names(const Indices& all) const;
-  std::string among() const;
-  std::string servers(std::size_t other) const;
-  std::string tie(const Indices& same) const;
-  std::string win(bool brief) const;
-  std::string also(std::size_t other) const;
-  std::string changing_lead() const;
-  std::vector<std::string> compared_classes() const;
-  std::string by_class() const;
+  /// The variant that the lines are about, and the one that it is compared with.
+  std::pair<std::size_t, std::size_t> compared() const {
+    const std::size_t base = contest_.base();
+    if (winner() != base) return {winner(), base};
+    return has_winner() ? std::pair(base, runner_up()) : std::pair(runner_up(), base);
+  }
+
+  bool none_within_goals() const { return contest_.by_goals() && contest_.value(winner()) == 0.0; }
+
+  std::string name(std::size_t i) const {
+    return i == contest_.base() ? "the base " + variant(i).name : variant(i).name;
+  }
+
+  /// `the base a`, `the runner-up b`.
+  std::string called(std::size_t i) const {
+    return i == contest_.base() || size() == 2 ? name(i) : "the runner-up " + name(i);
+  }
+
+  std::string names(const Indices& all) const {
+    std::vector<std::string> texts;
+    for (const std::size_t i : all) texts.push_back(name(i));
+    return joined(texts);
+  }
+
+  std::string among() const { return " among " + std::to_string(size()) + " variants"; }
+
+  /// The servers of a variant, over time where their number changes.
+  static double mean_servers_of(const VariantView& v) {
+    if (v.pools.empty()) return static_cast<double>(v.servers.size());
+    double servers = 0;
+    for (const ServerView& pool : v.pools) servers += pool.values.at("mean_servers").value;
+    return servers;
+  }
+
+  /// A bigger fleet wins easily, so the sentence says that it is bigger.
+  std::string servers(std::size_t other) const {
+    const double mine = mean_servers_of(variant(winner())),
+                 theirs = mean_servers_of(variant(other));
+    if (mine == theirs || mine == 0 || theirs == 0) return {};
+    const bool change = !variant(winner()).pools.empty() || !variant(other).pools.empty();
+    return " (" + human(mine, Unit::kCount) + (mine == 1 ? " server" : " servers") +
+           " instead of " + human(theirs, Unit::kCount) + (change ? " on average)" : ")");
+  }
+
+  /// Nobody wins among variants that cannot be told apart.
+  std::string tie(const Indices& same) const {
+    bool undecided = false;
+    for (const std::size_t i : same)
+      undecided = undecided || (i != winner() && contest_.apart(winner(), i) == Apart::kUndecided);
+    const std::string how = (undecided ? "not distinguishable over " +
+                                             std::to_string(run_.replications) + " replications in "
+                                       : "within 1 % of each other in ") +
+                            by().title + stage_count();
+    if (same.size() == size())
+      return (size() == 2
+                  ? names(same) + " are "
+                  : "No variant wins: all " + std::to_string(size()) + " variants, the base " +
+                        variant(contest_.base()).name + " included, are ") +
+             how + ".";
+    std::string text = names(same) + " lead" + among() + " and are " + how;
+    if (std::ranges::find(same, contest_.base()) == same.end())
+      text += ". " + variant(winner()).name + " against " + name(contest_.base()) + ": " +
+              by_how_much(contest_.base(), "") +
+              (contest_.apart(winner(), contest_.base()) == Apart::kSlight ? kMayBeChance : "");
+    return text + ".";
+  }
+
+  std::string win(bool brief) const {
+    const std::size_t base = contest_.base();
+    const std::size_t other = winner() == base ? runner_up() : base;
+    // The runner-up may be close where the base is far behind.
+    const bool slight_base = contest_.apart(winner(), other) == Apart::kSlight;
+    const bool slight_next = contest_.apart(winner(), runner_up()) == Apart::kSlight;
+    const bool slight = slight_base || slight_next, pair = size() == 2;
+    std::string text = name(winner());
+    if (slight)
+      text += pair ? " is ahead of " + name(other) : " is ahead" + among();
+    else
+      text += pair ? " wins against " + name(other) : " wins" + among();
+    text += (slight_base ? " in this one run" + std::string(kMayBeChance) + ": " : ": ") +
+            by_how_much(other, pair ? "" : called(other));
+    if ((!brief || slight_next) && winner() != base && runner_up() != base)
+      text += also(runner_up()) + (slight_next && !slight_base ? kMayBeChance : "");
+    return text + ".";
+  }
+
+  /// Says of the runner-up what by_how_much() says of the base: `, and 2 times sooner than with b
+  /// (2 s)`.
+  std::string also(std::size_t other) const {
+    const Reason reason = contest_.reason(winner(), other);
+    const std::optional<double> a = contest_.value(winner()), b = contest_.value(other);
+    if (reason != contest_.reason(winner(), contest_.base()) ||
+        (reason == Reason::kMeasure && (!a || !b || *a == 0 || *b == 0)))
+      return ". " + capital(by_how_much(other, called(other)));
+    if (reason == Reason::kFailures)
+      return ", " + called(other) + " " + percent(share_of_failures(variant(other).summary));
+    if (reason == Reason::kLoad)
+      return (variant(other).capacity ? ", " + called(other) + " " + per_second(other)
+                                      : "; " + called(other) + " " + held(other)) +
+             servers(other);
+    const double most = std::max(*a, *b), least = std::min(*a, *b);
+    const bool less = by().less_is_better, many = most >= 1.5 * least;
+    const std::string change =
+        many ? times(most, least) : percent(less ? 1 - least / most : most / least - 1);
+    return ", and " + change +
+           (less   ? " sooner than with "
+            : many ? " as many as "
+                   : " more than ") +
+           called(other) + " (" + human(*b, by().unit) + ")";
+  }
+
+  /// `a leads up to 15 req/s, the base b from 20 req/s on`; empty where one variant leads
+  /// throughout.
+  std::string changing_lead() const {
+    struct Span {
+      std::size_t who, first, last, stages;
+    };
+    std::vector<Span> spans;
+    std::optional<std::size_t> leader;
+    for (const std::size_t i : in_load_order(variant(winner()), contest_.contested_stages())) {
+      leader = contest_.leader_at(i, leader);
+      if (!leader) continue;
+      if (spans.empty() || spans.back().who != *leader) spans.push_back({*leader, i, i, 0});
+      // A stage where it is not clearly ahead may lie inside its span, but does not end it.
+      if (contest_.leader_at(i, std::nullopt) == leader) spans.back().last = i;
+      ++spans.back().stages;
+    }
+    if (spans.size() < 2) return {};
+    const auto place = [this](std::size_t i) { return stage_place(variant(winner()), i); };
+    constexpr std::size_t kMostSpans = 3;
+    std::string text;
+    if (spans.size() > kMostSpans) {
+      for (const std::size_t v : contest_.order()) {
+        std::size_t stages = 0;
+        for (const Span& span : spans) stages += span.who == v ? span.stages : 0;
+        if (stages > 0)
+          text +=
+              (text.empty() ? "" : ", ") + name(v) + " in " + std::to_string(stages) + " stages";
+      }
+      return text;
+    }
+    for (std::size_t s = 0; s < spans.size(); ++s) {
+      text += (s == 0 ? "" : ", ") + name(spans[s].who);
+      if (s == 0)
+        text += " leads up to " + place(spans[s].last);
+      else if (s + 1 == spans.size())
+        text += " from " + place(spans[s].first) + " on";
+      else if (spans[s].stages == 1)
+        text += " at " + place(spans[s].first);
+      else
+        text += " from " + place(spans[s].first) + " to " + place(spans[s].last);
+    }
+    return text;
+  }
+
+  /// The traffic classes of which both have all requests.
+  std::vector<std::string> compared_classes() const {
+    const VariantView& one = variant(compared().first);
+    const VariantView& other = variant(compared().second);
+    std::vector<std::string> names;
+    if (!are_whole_runs({&one, &other}, common_stages({&one, &other}))) return names;
+    for (const StageView& requests : one.classes)
+      if (find_class(other, requests.name) != nullptr) names.push_back(requests.name);
+    return names;
+  }
+
+  /// Differences that the mean hides: ` Traffic classes differ: chat finishes sooner with b.`
+  /// Nothing where the winner is the faster one for each class.
+  std::string by_class() const {
+    const auto [one, other] = compared();
+    std::vector<std::string> texts;
+    bool hidden = !has_winner();
+    for (const std::string& c : compared_classes()) {
+      const StageView& x = *find_class(variant(one), c);
+      const StageView& y = *find_class(variant(other), c);
+      for (const auto& [key, what] :
+           {std::pair("ttft.mean", "gets its first token"), {"request_latency.mean", "finishes"}}) {
+        const Datum *a = x.find(key), *b = y.find(key);
+        if (a == nullptr || b == nullptr || apart(x, y, measure(key)) != Apart::kClear) continue;
+        const bool better = a->value < b->value;
+        hidden = hidden || !better;
+        texts.push_back(c + " " + what + " sooner with " + name(better ? one : other));
+        break;
+      }
+    }
+    return texts.empty() || !hidden ? "" : " Traffic classes differ: " + joined(texts) + ".";
+  }
+
   /// `called` names the other variant where the sentence does not do so before.
-  std::string by_how_much(std::size_t other, const std::string& called) const;
-  std::string held(std::size_t i) const;
-  std::string per_second(std::size_t i) const;  ///< What it sustains.
-  std::string stage_count() const;
+  std::string by_how_much(std::size_t other, const std::string& called) const {
+    const std::string& mine = variant(winner()).name;
+    switch (contest_.reason(winner(), other)) {
+      case Reason::kFailures:
+        return name(other) + " fails " + percent(share_of_failures(variant(other).summary)) +
+               " of its requests, " + mine + " " +
+               percent(share_of_failures(variant(winner()).summary));
+      case Reason::kLoad:
+        if (variant(winner()).capacity && variant(other).capacity)
+          return "it sustains " + per_second(winner()) + " of this load, " + this->called(other) +
+                 " " + per_second(other) + servers(other);
+        return "it " + held(winner()) + "; " + name(other) + " " + held(other) + servers(other);
+      case Reason::kMeasure:
+        break;
+    }
+    const std::optional<double> a = contest_.value(winner());
+    const std::optional<double> b = contest_.value(other);
+    if (!a) return "no request succeeds";
+    if (!b) return "no request of " + name(other) + " succeeds";
+    const std::string values = human(*a, by().unit) + " instead of " + human(*b, by().unit);
+    if (by().less_is_better)
+      return "its requests finish " + (*b >= 1.5 * *a ? times(*b, *a) : percent(1 - *a / *b)) +
+             " sooner" + (called.empty() ? "" : " than with " + called) + stage_count() +
+             ", after " + values + " on average" + servers(other);
+    const std::string what = contest_.by_goals() ? "requests within the goals" : "output tokens";
+    if (*b == 0)
+      return "it delivers " + what + stage_count() + ", " + human(*a, by().unit) + ", and " +
+             name(other) + " none" + servers(other);
+    const bool many = *a >= 1.5 * *b;
+    return "it delivers " + (many ? times(*a, *b) + " as many " : percent(*a / *b - 1) + " more ") +
+           what + (called.empty() ? "" : (many ? " as " : " than ") + called) + stage_count() +
+           ", " + values + servers(other);
+  }
+
+  std::string held(std::size_t i) const {
+    const Knee knee = knee_of({&variant(i)}, variant(i).name);
+    return knee.text;
+  }
+
+  /// What it sustains.
+  std::string per_second(std::size_t i) const {
+    return human(*variant(i).capacity->rate, Unit::kRequestsPerSecond);
+  }
+
+  /// ` in the 3 stages that both hold`; empty where the whole run counts.
+  std::string stage_count() const {
+    const std::size_t n = contest_.yardstick().stages.size();
+    if (n == 0) return {};
+    return (n == 1 ? " in the one stage" : " in the " + std::to_string(n) + " stages") +
+           (by().less_is_better ? " that they hold" : " that they share");
+  }
+
+  /// `first token, mean: 213 ms instead of 55.5 s with the base a (-99.6 %)`.
   std::optional<VerdictLine> line(const Measure& shown, const StageView& x, const StageView& y,
-                                  const std::string& place) const;
+                                  const std::string& place) const {
+    const auto [one, other] = compared();
+    const Datum* a = x.find(shown.key);
+    const Datum* b = y.find(shown.key);
+    if (a == nullptr || b == nullptr) return std::nullopt;
+    const Apart how = apart(x, y, shown);
+    if (how == Apart::kEqual || how == Apart::kUndecided) return std::nullopt;
+    const bool slight = how == Apart::kSlight;
+    VerdictLine line{
+        .text = shown.title + place + ": " + human(a->value, shown.unit) +
+                (has_winner() ? "" : " with " + name(one)) + " instead of " +
+                human(b->value, shown.unit) + " with " + called(other) +
+                (b->value == 0 ? "" : " (" + change_text(b->value, a->value, shown.unit) + ")") +
+                (slight ? kMayBeChance : "")};
+    line.better =
+        slight ? std::nullopt : std::optional((a->value < b->value) == shown.less_is_better);
+    return line;
+  }
 
   const PageRun& run_;
   const Contest& contest_;
 };
-
-std::string Wording::name(std::size_t i) const {
-  return i == contest_.base() ? "the base " + variant(i).name : variant(i).name;
-}
-
-std::string Wording::names(const Indices& all) const {
-  std::vector<std::string> texts;
-  for (const std::size_t i : all) texts.push_back(name(i));
-  return joined(texts);
-}
-
-/// `the base a`, `the runner-up b`.
-std::string Wording::called(std::size_t i) const {
-  return i == contest_.base() || size() == 2 ? name(i) : "the runner-up " + name(i);
-}
-
-/// The variant that the lines are about, and the one that it is compared with.
-std::pair<std::size_t, std::size_t> Wording::compared() const {
-  const std::size_t base = contest_.base();
-  if (winner() != base) return {winner(), base};
-  return has_winner() ? std::pair(base, runner_up()) : std::pair(runner_up(), base);
-}
-
-std::string Wording::among() const { return " among " + std::to_string(size()) + " variants"; }
-
-/// The servers of a variant, over time where their number changes.
-double mean_servers_of(const VariantView& v) {
-  if (v.pools.empty()) return static_cast<double>(v.servers.size());
-  double servers = 0;
-  for (const ServerView& pool : v.pools) servers += pool.values.at("mean_servers").value;
-  return servers;
-}
-
-/// A bigger fleet wins easily, so the sentence says that it is bigger.
-std::string Wording::servers(std::size_t other) const {
-  const double mine = mean_servers_of(variant(winner())), theirs = mean_servers_of(variant(other));
-  if (mine == theirs || mine == 0 || theirs == 0) return {};
-  const bool change = !variant(winner()).pools.empty() || !variant(other).pools.empty();
-  return " (" + human(mine, Unit::kCount) + (mine == 1 ? " server" : " servers") + " instead of " +
-         human(theirs, Unit::kCount) + (change ? " on average)" : ")");
-}
-
-/// ` in the 3 stages that both hold`; empty where the whole run counts.
-std::string Wording::stage_count() const {
-  const std::size_t n = contest_.yardstick().stages.size();
-  if (n == 0) return {};
-  return (n == 1 ? " in the one stage" : " in the " + std::to_string(n) + " stages") +
-         (by().less_is_better ? " that they hold" : " that they share");
-}
-
-std::string Wording::per_second(std::size_t i) const {
-  return human(*variant(i).capacity->rate, Unit::kRequestsPerSecond);
-}
-
-std::string Wording::held(std::size_t i) const {
-  const Knee knee = knee_of({&variant(i)}, variant(i).name);
-  return knee.text;
-}
-
-std::string Wording::by_how_much(std::size_t other, const std::string& called) const {
-  const std::string& mine = variant(winner()).name;
-  switch (contest_.reason(winner(), other)) {
-    case Reason::kFailures:
-      return name(other) + " fails " + percent(share_of_failures(variant(other).summary)) +
-             " of its requests, " + mine + " " +
-             percent(share_of_failures(variant(winner()).summary));
-    case Reason::kLoad:
-      if (variant(winner()).capacity && variant(other).capacity)
-        return "it sustains " + per_second(winner()) + " of this load, " + this->called(other) +
-               " " + per_second(other) + servers(other);
-      return "it " + held(winner()) + "; " + name(other) + " " + held(other) + servers(other);
-    case Reason::kMeasure:
-      break;
-  }
-  const std::optional<double> a = contest_.value(winner());
-  const std::optional<double> b = contest_.value(other);
-  if (!a) return "no request succeeds";
-  if (!b) return "no request of " + name(other) + " succeeds";
-  const std::string values = human(*a, by().unit) + " instead of " + human(*b, by().unit);
-  if (by().less_is_better)
-    return "its requests finish " + (*b >= 1.5 * *a ? times(*b, *a) : percent(1 - *a / *b)) +
-           " sooner" + (called.empty() ? "" : " than with " + called) + stage_count() + ", after " +
-           values + " on average" + servers(other);
-  const std::string what = contest_.by_goals() ? "requests within the goals" : "output tokens";
-  if (*b == 0)
-    return "it delivers " + what + stage_count() + ", " + human(*a, by().unit) + ", and " +
-           name(other) + " none" + servers(other);
-  const bool many = *a >= 1.5 * *b;
-  return "it delivers " + (many ? times(*a, *b) + " as many " : percent(*a / *b - 1) + " more ") +
-         what + (called.empty() ? "" : (many ? " as " : " than ") + called) + stage_count() + ", " +
-         values + servers(other);
-}
-
-/// Says of the runner-up what by_how_much() says of the base: `, and 2 times sooner than with b
-/// (2 s)`.
-std::string Wording::also(std::size_t other) const {
-  const Reason reason = contest_.reason(winner(), other);
-  const std::optional<double> a = contest_.value(winner()), b = contest_.value(other);
-  if (reason != contest_.reason(winner(), contest_.base()) ||
-      (reason == Reason::kMeasure && (!a || !b || *a == 0 || *b == 0)))
-    return ". " + capital(by_how_much(other, called(other)));
-  if (reason == Reason::kFailures)
-    return ", " + called(other) + " " + percent(share_of_failures(variant(other).summary));
-  if (reason == Reason::kLoad)
-    return (variant(other).capacity ? ", " + called(other) + " " + per_second(other)
-                                    : "; " + called(other) + " " + held(other)) +
-           servers(other);
-  const double most = std::max(*a, *b), least = std::min(*a, *b);
-  const bool less = by().less_is_better, many = most >= 1.5 * least;
-  const std::string change =
-      many ? times(most, least) : percent(less ? 1 - least / most : most / least - 1);
-  return ", and " + change +
-         (less   ? " sooner than with "
-          : many ? " as many as "
-                 : " more than ") +
-         called(other) + " (" + human(*b, by().unit) + ")";
-}
-
-/// Nobody wins among variants that cannot be told apart.
-std::string Wording::tie(const Indices& same) const {
-  bool undecided = false;
-  for (const std::size_t i : same)
-    undecided = undecided || (i != winner() && contest_.apart(winner(), i) == Apart::kUndecided);
-  const std::string how = (undecided ? "not distinguishable over " +
-                                           std::to_string(run_.replications) + " replications in "
-                                     : "within 1 % of each other in ") +
-                          by().title + stage_count();
-  if (same.size() == size())
-    return (size() == 2
-                ? names(same) + " are "
-                : "No variant wins: all " + std::to_string(size()) + " variants, the base " +
-                      variant(contest_.base()).name + " included, are ") +
-           how + ".";
-  std::string text = names(same) + " lead" + among() + " and are " + how;
-  if (std::ranges::find(same, contest_.base()) == same.end())
-    text += ". " + variant(winner()).name + " against " + name(contest_.base()) + ": " +
-            by_how_much(contest_.base(), "") +
-            (contest_.apart(winner(), contest_.base()) == Apart::kSlight ? kMayBeChance : "");
-  return text + ".";
-}
-
-std::string Wording::win(bool brief) const {
-  const std::size_t base = contest_.base();
-  const std::size_t other = winner() == base ? runner_up() : base;
-  // The runner-up may be close where the base is far behind.
-  const bool slight_base = contest_.apart(winner(), other) == Apart::kSlight;
-  const bool slight_next = contest_.apart(winner(), runner_up()) == Apart::kSlight;
-  const bool slight = slight_base || slight_next, pair = size() == 2;
-  std::string text = name(winner());
-  if (slight)
-    text += pair ? " is ahead of " + name(other) : " is ahead" + among();
-  else
-    text += pair ? " wins against " + name(other) : " wins" + among();
-  text += (slight_base ? " in this one run" + std::string(kMayBeChance) + ": " : ": ") +
-          by_how_much(other, pair ? "" : called(other));
-  if ((!brief || slight_next) && winner() != base && runner_up() != base)
-    text += also(runner_up()) + (slight_next && !slight_base ? kMayBeChance : "");
-  return text + ".";
-}
-
-/// `a leads up to 15 req/s, the base b from 20 req/s on`; empty where one variant leads throughout.
-std::string Wording::changing_lead() const {
-  struct Span {
-    std::size_t who, first, last, stages;
-  };
-  std::vector<Span> spans;
-  std::optional<std::size_t> leader;
-  for (const std::size_t i : in_load_order(variant(winner()), contest_.contested_stages())) {
-    leader = contest_.leader_at(i, leader);
-    if (!leader) continue;
-    if (spans.empty() || spans.back().who != *leader) spans.push_back({*leader, i, i, 0});
-    // A stage where it is not clearly ahead may lie inside its span, but does not end it.
-    if (contest_.leader_at(i, std::nullopt) == leader) spans.back().last = i;
-    ++spans.back().stages;
-  }
-  if (spans.size() < 2) return {};
-  const auto place = [this](std::size_t i) { return stage_place(variant(winner()), i); };
-  constexpr std::size_t kMostSpans = 3;
-  std::string text;
-  if (spans.size() > kMostSpans) {
-    for (const std::size_t v : contest_.order()) {
-      std::size_t stages = 0;
-      for (const Span& span : spans) stages += span.who == v ? span.stages : 0;
-      if (stages > 0)
-        text += (text.empty() ? "" : ", ") + name(v) + " in " + std::to_string(stages) + " stages";
-    }
-    return text;
-  }
-  for (std::size_t s = 0; s < spans.size(); ++s) {
-    text += (s == 0 ? "" : ", ") + name(spans[s].who);
-    if (s == 0)
-      text += " leads up to " + place(spans[s].last);
-    else if (s + 1 == spans.size())
-      text += " from " + place(spans[s].first) + " on";
-    else if (spans[s].stages == 1)
-      text += " at " + place(spans[s].first);
-    else
-      text += " from " + place(spans[s].first) + " to " + place(spans[s].last);
-  }
-  return text;
-}
-
-bool Wording::none_within_goals() const {
-  return contest_.by_goals() && contest_.value(winner()) == 0.0;
-}
-
-bool Wording::has_winner() const {
-  return !none_within_goals() && changing_lead().empty() && contest_.leaders().size() == 1;
-}
-
-std::string Wording::headline(bool brief) const {
-  if (none_within_goals())
-    return "No variant serves a request within the goals; the base is " +
-           variant(contest_.base()).name + ".";
-  const std::string leads = changing_lead();
-  if (!leads.empty()) return "No single winner by " + by().title + ": " + leads + "." + by_class();
-  const Indices same = contest_.leaders();
-  std::string text = same.size() > 1 ? tie(same) : win(brief);
-  const std::string load = overload_of(variant(winner()));
-  if (!load.empty() && same.size() == 1 &&
-      contest_.reason(winner(), runner_up()) == Reason::kMeasure)
-    text += " " + variant(winner()).name + " is itself overloaded " + load + ".";
-  return (text.starts_with("the base ") ? capital(text) : text) + by_class();
-}
-
-/// The traffic classes of which both have all requests.
-std::vector<std::string> Wording::compared_classes() const {
-  const VariantView& one = variant(compared().first);
-  const VariantView& other = variant(compared().second);
-  std::vector<std::string> names;
-  if (!are_whole_runs({&one, &other}, common_stages({&one, &other}))) return names;
-  for (const StageView& requests : one.classes)
-    if (find_class(other, requests.name) != nullptr) names.push_back(requests.name);
-  return names;
-}
-
-/// Differences that the mean hides: ` Traffic classes differ: chat finishes sooner with b.`
-/// Nothing where the winner is the faster one for each class.
-std::string Wording::by_class() const {
-  const auto [one, other] = compared();
-  std::vector<std::string> texts;
-  bool hidden = !has_winner();
-  for (const std::string& c : compared_classes()) {
-    const StageView& x = *find_class(variant(one), c);
-    const StageView& y = *find_class(variant(other), c);
-    for (const auto& [key, what] :
-         {std::pair("ttft.mean", "gets its first token"), {"request_latency.mean", "finishes"}}) {
-      const Datum *a = x.find(key), *b = y.find(key);
-      if (a == nullptr || b == nullptr || apart(x, y, measure(key)) != Apart::kClear) continue;
-      const bool better = a->value < b->value;
-      hidden = hidden || !better;
-      texts.push_back(c + " " + what + " sooner with " + name(better ? one : other));
-      break;
-    }
-  }
-  return texts.empty() || !hidden ? "" : " Traffic classes differ: " + joined(texts) + ".";
-}
-
-/// `first token, mean: 213 ms instead of 55.5 s with the base a (-99.6 %)`.
-std::optional<VerdictLine> Wording::line(const Measure& shown, const StageView& x,
-                                         const StageView& y, const std::string& place) const {
-  const auto [one, other] = compared();
-  const Datum* a = x.find(shown.key);
-  const Datum* b = y.find(shown.key);
-  if (a == nullptr || b == nullptr) return std::nullopt;
-  const Apart how = apart(x, y, shown);
-  if (how == Apart::kEqual || how == Apart::kUndecided) return std::nullopt;
-  const bool slight = how == Apart::kSlight;
-  VerdictLine line{
-      .text = shown.title + place + ": " + human(a->value, shown.unit) +
-              (has_winner() ? "" : " with " + name(one)) + " instead of " +
-              human(b->value, shown.unit) + " with " + called(other) +
-              (b->value == 0 ? "" : " (" + change_text(b->value, a->value, shown.unit) + ")") +
-              (slight ? kMayBeChance : "")};
-  line.better =
-      slight ? std::nullopt : std::optional((a->value < b->value) == shown.less_is_better);
-  return line;
-}
-
-std::vector<VerdictLine> Wording::lines() const {
-  const VariantView& one = variant(compared().first);
-  const VariantView& other = variant(compared().second);
-  // Latencies of an overloaded stage depend on how long it lasts; those of the last stage that both
-  // hold do not. The output of an overloaded server is what it can do.
-  std::optional<std::size_t> both_hold, last;
-  bool overload = false;
-  for (const VariantView* const v : {&one, &other})
-    for (const std::size_t i : reported_stages(*v)) overload = overload || !holds_stage(*v, i);
-  const std::vector<std::size_t> common = common_stages({&one, &other});
-  for (const std::size_t i : common) {
-    if (holds_stage(one, i) && holds_stage(other, i)) both_hold = i;
-    last = i;
-  }
-  // Runs at other rates, or an interrupted one, compare in the stages that both have.
-  const bool whole = are_whole_runs({&one, &other}, common);
-  std::vector<VerdictLine> lines;
-  for (const std::string_view key : {"failed_requests", "ttft.mean", "ttft.p99",
-                                     "output_throughput", "itl.mean", "prefix_cache_hit_rate"}) {
-    const Measure shown = measure(key);
-    const bool latency = shown.unit == Unit::kSeconds;
-    const bool by_stage = !whole || (overload && (latency || key == "output_throughput"));
-    const std::optional<std::size_t> stage = latency ? both_hold : last;
-    if (by_stage && !stage) continue;
-    if (std::optional<VerdictLine> l = by_stage
-                                           ? line(shown, one.stages[*stage], other.stages[*stage],
-                                                  " at " + stage_place(one, *stage))
-                                           : line(shown, one.summary, other.summary, ""))
-      lines.push_back(std::move(*l));
-  }
-  for (const std::string& c : compared_classes())
-    for (const std::string_view key : {"failed_requests", "ttft.mean", "request_latency.mean"}) {
-      std::optional<VerdictLine> l =
-          line(measure(key), *find_class(one, c), *find_class(other, c), " of class " + c);
-      if (l && l->better) lines.push_back(std::move(*l));
-    }
-  return lines;
-}
-
-std::string Wording::ranking() const {
-  if (size() < 3) return {};
-  const bool by_load = std::ranges::any_of(contest_.order(), [this](std::size_t i) {
-    return contest_.reason(winner(), i) == Reason::kLoad;
-  });
-  std::vector<std::string> places;
-  for (const std::size_t i : contest_.order()) {
-    const Reason reason = contest_.reason(winner(), i);
-    const std::optional<double> value = contest_.value(i);
-    std::string text = name(i);
-    if (reason == Reason::kFailures)
-      text += " fails " + percent(share_of_failures(variant(i).summary));
-    if (reason == Reason::kMeasure && value) text += " " + human(*value, by().unit);
-    places.push_back(std::move(text));
-  }
-  return std::string("Best first, by ") + (by_load ? "load, then by " : "") + by().title +
-         stage_count() + ": " + listed(places) + ".";
-}
 
 /// A variant without another one to compare it with: what it holds.
 std::string alone(const VariantView& v) {

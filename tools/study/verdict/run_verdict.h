@@ -29,7 +29,7 @@ struct Step {
 /// How much load a variant holds.
 struct Knee {
   std::string variant;
-  std::string text;                      ///< `holds 15 req/s, overloaded from 20 req/s on`.
+  std::string text = {};                 ///< `holds 15 req/s, overloaded from 20 req/s on`.
   std::optional<double> last_held = {};  ///< Requests/s: the highest rate below the knee.
   /// Requests/s: the lowest rate that overloads it or fails; empty = no knee was found.
   std::optional<double> first_overloaded = {};

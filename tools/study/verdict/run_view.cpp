@@ -11,7 +11,6 @@
 
 #include "tools/results/described_json.h"
 #include "tools/results/metric_name.h"
-#include "tools/results/metric_table.h"
 #include "tools/results/metrics.h"
 #include "tools/results/result_record.h"
 
@@ -130,7 +129,7 @@ StageView stage_view(const StageRecord& record, const std::string& path) {
 }
 
 ServerView server_view(const sim::ReplicaResult& r, const std::string& path) {
-  ServerView server{.name = r.name, .pool = r.pool, .values = {}};
+  ServerView server{.name = r.name, .pool = r.pool};
   Values v(server.values, path);
   v.put("requests", r.requests, "requests");
   v.put("busy_s", r.busy_s, "busy_s");
@@ -240,8 +239,7 @@ std::vector<FleetMoment> moments_of(const sim::FleetResult& fleet) {
 void take_fleet(const sim::FleetResult& fleet, const std::string& path, VariantView& variant) {
   for (std::size_t i = 0; i < fleet.pools.size(); ++i) {
     const sim::FleetPoolResult& p = fleet.pools[i];
-    ServerView& pool =
-        variant.pools.emplace_back(ServerView{.name = p.pool, .pool = p.pool, .values = {}});
+    ServerView& pool = variant.pools.emplace_back(ServerView{.name = p.pool, .pool = p.pool});
     Values v(pool.values, fmt::format("{}/fleet/pools/{}", path, i));
     v.put("mean_servers", p.mean_servers, "mean_servers");
     v.put("max_servers", p.most_servers, "max_servers");
@@ -306,8 +304,6 @@ void replace_by_means(const ReplicationsRecord::Stage& record, const std::string
     const std::string key = key_of(name.value->metric, has_statistic ? name.value->statistic : "");
     Datum mean{.value = metric->mean * scale,
                .path = fmt::format("{}/metrics/{}/mean", path, listed),
-               .low = {},
-               .high = {},
                .raw = metric->mean};
     if (std::isfinite(metric->low) && std::isfinite(metric->high)) {
       mean.low = metric->low * scale;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/render/page/page_data.h"
+#include "tools/render/page/html_page.h"
 #include "tools/results/result_record.h"
 
 namespace routesim::tools {
@@ -51,8 +51,9 @@ struct ServerSeries {
 /// One server over the whole run.
 struct ServerView {
   std::string name;
-  std::string pool;                                  ///< May be empty in results of early builds.
-  std::map<std::string, Datum, std::less<>> values;  ///< `requests`, `hit_ratio`, `kv_mean`, ...
+  std::string pool;  ///< May be empty in results of early builds.
+  std::map<std::string, Datum, std::less<>> values =
+      {};  ///< `requests`, `hit_ratio`, `kv_mean`, ...
 };
 
 /// A row in which a publication sums up its ladder.
