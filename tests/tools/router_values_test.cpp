@@ -8,7 +8,7 @@
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
 #include "tools/ingest/tree/description.h"
-#include "tools/study/explain/explain_text.h"
+#include "tools/study/explain/decision_study.h"
 
 namespace routesim::tools {
 namespace {

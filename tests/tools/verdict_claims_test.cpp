@@ -11,8 +11,8 @@
 #include "tools/render/chart/numbers.h"
 #include "tools/render/document.h"
 #include "tools/results/text_table.h"
-#include "tools/study/verdict/contest.h"
 #include "tools/study/verdict/run_verdict.h"
+#include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
 namespace {

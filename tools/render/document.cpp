@@ -69,8 +69,8 @@ Datum in_base_unit(Datum datum, const MetricView& view) {
 namespace {
 
 std::size_t count(const std::vector<Judgement>& judgements, Decision d) {
-  return static_cast<std::size_t>(std::count_if(
-      judgements.begin(), judgements.end(), [d](const Judgement& j) { return j.decision == d; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(judgements, [d](const Judgement& j) { return j.decision == d; }));
 }
 
 /// Text for XML, attribute values included. Control characters have no place in XML 1.0.
@@ -124,16 +124,6 @@ std::string totals(const std::vector<Judgement>& judgements) {
 
 std::string title_of(const Judgement& j) {
   return j.scope.empty() ? j.what : j.what + " (" + j.scope + ")";
-}
-
-std::string judgements_text(const std::vector<Judgement>& judgements) {
-  if (judgements.empty()) return {};
-  TextTable table(4);
-  table.add_row({"expected", "of", "", "found"});
-  for (const Judgement& j : judgements)
-    table.add_row({printable(j.what, 200), printable(j.scope, 200), decision_text(j.decision),
-                   printable(j.detail, 200)});
-  return table.str();
 }
 
 std::string markdown_cell(const std::string& text) {
@@ -237,7 +227,7 @@ std::string seeds_text(const ResultSet& set) {
   const auto differs = [&set](const VariantValues& v) {
     return !v.seeds.empty() && v.seeds != set.seeds;
   };
-  if (std::none_of(set.variants.begin(), set.variants.end(), differs)) return seeds_text(set.seeds);
+  if (std::ranges::none_of(set.variants, differs)) return seeds_text(set.seeds);
   std::string out;
   for (const VariantValues& v : set.variants)
     out += (out.empty() ? "" : "; ") + printable(v.name) + " " +
@@ -278,6 +268,17 @@ std::string text_of(const Table& table, std::size_t width) {
 std::string line_of(const std::string& text, std::size_t width, const std::string& first = "") {
   constexpr std::size_t kIndent = 2;
   return wrapped(printable(text, kLongest), first.empty() ? 0 : kIndent, first, width) + "\n";
+}
+
+/// One line per judgement, aligned; empty for none.
+std::string judgements_text(const std::vector<Judgement>& judgements) {
+  if (judgements.empty()) return {};
+  TextTable table(4);
+  table.add_row({"expected", "of", "", "found"});
+  for (const Judgement& j : judgements)
+    table.add_row({printable(j.what, 200), printable(j.scope, 200), decision_text(j.decision),
+                   printable(j.detail, 200)});
+  return table.str();
 }
 
 std::string render_text(const StudyDocument& document, std::size_t width) {

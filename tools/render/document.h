@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/scalar_parse.h"
 #include "tools/render/chart/chart.h"
 #include "tools/render/chart/numbers.h"
 #include "tools/render/page/html_page.h"
@@ -64,14 +66,27 @@ inline constexpr std::string_view kPartialLine = "# interrupted: the results are
 /// break (RFC 4180).
 std::string csv_field(const std::string& text);
 
+/// A field of any kind: numbers as the shortest text that reads back, nothing for an absent one.
+inline std::string csv_value(std::string_view text) { return csv_field(std::string(text)); }
+inline std::string csv_value(double v) { return number_text(v); }
+inline std::string csv_value(std::integral auto v) { return std::to_string(v); }
+template <class T>
+std::string csv_value(const std::optional<T>& v) {
+  return v ? csv_value(*v) : std::string();
+}
+/// A line of CSV.
+std::string csv_line(const auto&... fields) {
+  std::string line;
+  ((line += csv_value(fields) + ","), ...);
+  line.back() = '\n';
+  return line;
+}
+
 /// Text inside a cell of a Markdown table.
 std::string markdown_cell(const std::string& text);
 
 /// `ttft_ms.p99 < 500 (llm-d-precise)`: what is expected, and of what.
 std::string title_of(const Judgement& j);
-
-/// One line per judgement, aligned; empty for none.
-std::string judgements_text(const std::vector<Judgement>& judgements);
 
 /// A Markdown table; empty for none.
 std::string judgements_markdown(const std::vector<Judgement>& judgements);

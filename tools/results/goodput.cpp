@@ -55,7 +55,7 @@ std::string read_goal(const std::string& text, GoodputGoals& goals) {
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
   const auto* const found =
-      std::find_if(kGoals.begin(), kGoals.end(), [&](const GoalName& g) { return g.name == name; });
+      std::ranges::find_if(kGoals, [&](const GoalName& g) { return g.name == name; });
   if (colon == std::string::npos || found == kGoals.end())
     return "must be NAME:BOUND, such as ttft:500ms, with ttft, tpot, itl, ntpot or request_latency "
            "(got " +

@@ -60,7 +60,7 @@ std::optional<std::string> parse_statistic(std::string_view word) {
     return std::string(word);
   if (!word.starts_with('p')) return std::nullopt;
   std::string digits(word.substr(1));
-  std::replace(digits.begin(), digits.end(), 'p', '.');
+  std::ranges::replace(digits, 'p', '.');
   double q = 0;
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, q, std::chars_format::fixed);

@@ -83,17 +83,12 @@ double error_percent(double simulated, double measured) {
 }
 
 std::vector<std::string> trust_lines(const Report& report) {
-  std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
-  for (const VariantReport& variant : report.variants) {
-    const std::string text = trust_text(variant.result);
-    const auto same = std::ranges::find(said, text, &std::pair<std::string, std::string>::first);
-    if (same == said.end())
-      said.emplace_back(text, printable(variant.name));
-    else
-      same->second += ", " + printable(variant.name);
-  }
+  SaidOf said;
+  for (const VariantReport& variant : report.variants)
+    entry_of(said, trust_text(variant.result)).push_back(printable(variant.name));
   std::vector<std::string> lines;
-  for (const auto& [text, names] : said) lines.push_back(names + ": " + text);
+  for (const auto& [text, names] : said)
+    lines.push_back(comma_list(names, std::identity()) + ": " + text);
   return lines;
 }
 

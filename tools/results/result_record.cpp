@@ -271,6 +271,18 @@ std::vector<PublishedRecord> published_records(const VariantReport& variant) {
   return out;
 }
 
+TrustRecord trust_record(const sim::RunResult& result) {
+  TrustRecord out{.step_times = std::string(enum_name(result.trust())),
+                  .text = trust_text(result),
+                  .validation = validation_of(result.trust())};
+  for (const sim::StepTimes& pool : result.step_times)
+    out.pools.push_back(
+        {.name = pool.pool,
+         .step_times = std::string(enum_name(pool.trust)),
+         .outside_fitted_range = pool.busy_s > 0 ? pool.extrapolated_s / pool.busy_s : 0.0});
+  return out;
+}
+
 VariantRecord variant_record(const VariantReport& variant) {
   const sim::RunResult& result = variant.result;
   const GoodputResult* const goodput = variant.goodput ? &*variant.goodput : nullptr;
@@ -343,18 +355,6 @@ LifecycleRecord lifecycle_record(const StageResult& stage, const LifecycleForm& 
           .load = load_record(stage, form, is_summary),
           .successes = successes_record(stage, form),
           .failures = failures_record(stage)};
-}
-
-TrustRecord trust_record(const sim::RunResult& result) {
-  TrustRecord out{.step_times = std::string(enum_name(result.trust())),
-                  .text = trust_text(result),
-                  .validation = validation_of(result.trust())};
-  for (const sim::StepTimes& pool : result.step_times)
-    out.pools.push_back(
-        {.name = pool.pool,
-         .step_times = std::string(enum_name(pool.trust)),
-         .outside_fitted_range = pool.busy_s > 0 ? pool.extrapolated_s / pool.busy_s : 0.0});
-  return out;
 }
 
 std::vector<TrustRecord::Validation> validation_of(models::Trust trust) {

@@ -337,8 +337,6 @@ LifecycleForm lifecycle_form(const sim::Scenario& scenario);
 LifecycleRecord lifecycle_record(const sim::StageResult& stage, const LifecycleForm& form,
                                  bool is_summary);
 
-TrustRecord trust_record(const sim::RunResult& result);
-
 ReplicationsRecord replications_record(const ResultSet& set);
 
 /// The verdict on a difference to the first variant, unless either run pools overloaded and healthy

@@ -10,8 +10,7 @@
 namespace routesim::tools {
 
 bool ResultSet::all_paired() const {
-  return std::all_of(variants.begin(), variants.end(),
-                     [](const VariantValues& v) { return v.unpaired.empty(); });
+  return std::ranges::all_of(variants, [](const VariantValues& v) { return v.unpaired.empty(); });
 }
 
 const VariantValues* ResultSet::find_variant(std::string_view name) const {
@@ -56,8 +55,7 @@ std::string ResultSet::no_values(const StageValues& stage, const MetricName& m) 
   const std::optional<std::size_t> at = listed(metrics, m);
   if (!at) return "no such number in the results";
   const auto& series = stage.values[*at];
-  const auto without =
-      std::count_if(series.begin(), series.end(), [](double v) { return std::isnan(v); });
+  const auto without = std::ranges::count_if(series, [](double v) { return std::isnan(v); });
   if (without == std::ssize(series)) return "no value: no request counts towards it";
   return "no value in " + std::to_string(without) + " of " + std::to_string(series.size()) +
          " runs: no request counts towards it";
@@ -85,7 +83,7 @@ const StageValues* find_stage(const VariantValues& variant, std::string_view sta
 std::vector<MetricName> metrics_with(std::span<const MetricName> more) {
   std::vector<MetricName> all = standard_metrics();
   for (const MetricName& m : more)
-    if (std::find(all.begin(), all.end(), m) == all.end()) all.push_back(m);
+    if (std::ranges::find(all, m) == all.end()) all.push_back(m);
   return all;
 }
 

@@ -85,4 +85,16 @@ std::string comma_list(const Range& items, const Text& text) {
   return list;
 }
 
+/// What a list has for `key`, which gets a place at its end where it has none: sentences, each once
+/// with all that it is true of.
+template <class Key, class Value>
+Value& entry_of(std::vector<std::pair<Key, Value>>& list, const Key& key) {
+  auto at = list.begin();
+  while (at != list.end() && at->first != key) ++at;
+  if (at == list.end()) at = list.insert(at, {key, {}});
+  return at->second;
+}
+/// The names of those that each sentence is true of.
+using SaidOf = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
 }  // namespace routesim::tools

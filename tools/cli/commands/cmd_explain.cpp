@@ -7,7 +7,6 @@
 #include "tools/ingest/tree/description.h"
 #include "tools/results/text_table.h"
 #include "tools/study/explain/decision_study.h"
-#include "tools/study/explain/explain_text.h"
 #include "tools/study/explain/hit_study.h"
 
 namespace routesim::tools {

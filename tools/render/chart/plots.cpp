@@ -511,8 +511,7 @@ std::vector<std::size_t> pareto_front(const Scatter& scatter) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < scatter.points.size(); ++i)
     if (scatter.points[i].may_lead) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
   std::vector<std::size_t> front;
   for (const std::size_t i : order)
     if (front.empty() || cost(i).second < cost(front.back()).second) front.push_back(i);

@@ -57,6 +57,30 @@ void append_csv(const std::vector<Field>& fields, std::string& out) {
   out += '\n';
 }
 
+/// The columns, in order; tools/README.md says what each means. CSV leaves a field empty that does
+/// not apply, JSON lines leave the key out.
+const std::vector<std::string>& record_columns() {
+  static const std::vector<std::string> kColumns = {"variant",
+                                                    "id",
+                                                    "stage",
+                                                    "endpoint",
+                                                    "prefill_endpoint",
+                                                    "due_s",
+                                                    "sent_s",
+                                                    "first_token_s",
+                                                    "end_s",
+                                                    "prompt_tokens",
+                                                    "cached_tokens",
+                                                    "predicted_hit_tokens",
+                                                    "output_tokens",
+                                                    "preemptions",
+                                                    "outcome",
+                                                    "failure",
+                                                    "adapter",
+                                                    "class"};
+  return kColumns;
+}
+
 void append_json(const std::vector<Field>& fields, std::string& out) {
   JsonWriter json(0);
   json.begin_object();
@@ -78,28 +102,6 @@ std::optional<RecordFormat> record_format(const std::string& path) {
   if (path.ends_with(".csv")) return RecordFormat::kCsv;
   if (path.ends_with(".jsonl")) return RecordFormat::kJsonLines;
   return std::nullopt;
-}
-
-const std::vector<std::string>& record_columns() {
-  static const std::vector<std::string> kColumns = {"variant",
-                                                    "id",
-                                                    "stage",
-                                                    "endpoint",
-                                                    "prefill_endpoint",
-                                                    "due_s",
-                                                    "sent_s",
-                                                    "first_token_s",
-                                                    "end_s",
-                                                    "prompt_tokens",
-                                                    "cached_tokens",
-                                                    "predicted_hit_tokens",
-                                                    "output_tokens",
-                                                    "preemptions",
-                                                    "outcome",
-                                                    "failure",
-                                                    "adapter",
-                                                    "class"};
-  return kColumns;
 }
 
 RecordWriter::RecordWriter(OutputFile& file, RecordFormat format) : file_(file), format_(format) {
@@ -306,7 +308,7 @@ int TraceRecorder::lane(std::uint32_t endpoint, std::size_t kind, SimTime begin,
                                                        "pulls from "};
   constexpr int kRanks = 1024, kLanes = 64;
   std::vector<SimTime>& ends = lanes_[endpoint][kind];
-  const auto free = std::find_if(ends.begin(), ends.end(), [&](SimTime t) { return t <= begin; });
+  const auto free = std::ranges::find_if(ends, [&](SimTime t) { return t <= begin; });
   const auto number = static_cast<int>(free - ends.begin());
   const sim::EndpointHome& home = view_->endpoints[endpoint];
   const int tid = kRanks + (home.rank * 4 + static_cast<int>(kind)) * kLanes + number % kLanes;

@@ -21,10 +21,6 @@ enum class RecordFormat { kCsv, kJsonLines };
 /// Nothing when the suffix is neither `.csv` nor `.jsonl`.
 std::optional<RecordFormat> record_format(const std::string& path);
 
-/// The columns, in order; tools/README.md says what each means. CSV leaves a field empty that does
-/// not apply, JSON lines leave the key out.
-const std::vector<std::string>& record_columns();
-
 /// Streams the requests of several runs, one after the other, in the order they end.
 class RecordWriter final : public sim::Observer {
  public:

@@ -240,7 +240,7 @@ class StaticBatchReader {
                                                         "model",       "system",
                                                         "tp",          "precision"};
     for (const std::string& column : sheet_.header())
-      if (std::find(kUsed.begin(), kUsed.end(), column) == kUsed.end())
+      if (std::ranges::find(kUsed, column) == kUsed.end())
         ignored += (ignored.empty() ? "" : ", ") + printable(column, 40);
     if (!ignored.empty()) data.notes.push_back("columns not used: " + ignored);
   }
@@ -299,7 +299,7 @@ std::string calibration_text(const models::CurveFit& fit, const CalibrationData&
       "\n";
   std::vector<std::size_t> order(fit.relative_residuals.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return std::abs(fit.relative_residuals[a]) > std::abs(fit.relative_residuals[b]);
   });
   for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i)

@@ -65,11 +65,12 @@ const FieldDescription* step_into(const FieldDescription& at, const PathStep& st
   if (step.in_brackets && at.element != nullptr) return at.element.get();  // Types: all are alike.
   if (step.index) return *step.index < at.members.size() ? &at.members[*step.index] : nullptr;
   for (const FieldDescription& member : at.members) {
-    const bool is_it =
-        step.in_brackets
-            ? std::any_of(member.members.begin(), member.members.end(),
-                          [&](const auto& m) { return m.name == "name" && m.value == step.key; })
-            : member.name == step.key;
+    const bool is_it = step.in_brackets
+                           ? std::ranges::any_of(member.members,
+                                                 [&](const auto& m) {
+                                                   return m.name == "name" && m.value == step.key;
+                                                 })
+                           : member.name == step.key;
     if (is_it) return &member;
   }
   return nullptr;
@@ -111,9 +112,8 @@ FreeNumbers::FreeNumbers(const std::vector<FreeNumber>& free, const CostCurvePar
                          const std::vector<ValidationInput>& inputs, Diagnostics& diagnostics)
     : start_(start) {
   for (const FreeNumber& f : free) {
-    const auto coefficient =
-        std::find_if(kCoefficients.begin(), kCoefficients.end(),
-                     [&f](const NamedCoefficient& c) { return c.name == f.name; });
+    const auto coefficient = std::ranges::find_if(
+        kCoefficients, [&f](const NamedCoefficient& c) { return c.name == f.name; });
     if (coefficient != kCoefficients.end()) {
       add_coefficient(f, coefficient->member, diagnostics);
     } else if (!add_key(f, inputs, diagnostics)) {
@@ -187,8 +187,7 @@ bool FreeNumbers::add_key(const FreeNumber& free, const std::vector<ValidationIn
 }
 
 bool FreeNumbers::changes_scenarios() const {
-  return std::any_of(places_.begin(), places_.end(),
-                     [](const Place& p) { return p.member == nullptr; });
+  return std::ranges::any_of(places_, [](const Place& p) { return p.member == nullptr; });
 }
 
 CostCurveParameters FreeNumbers::parameters(const std::vector<double>& x) const {
@@ -297,9 +296,8 @@ class Objective {
 
   /// Whether the rule names any cell.
   bool uses(const Tolerance& rule, const std::vector<ScenarioValidation>& all) const {
-    return std::any_of(cells_.begin(), cells_.end(), [&](const Cell& c) {
-      return names(rule, all[c.scenario].cells[c.index].row);
-    });
+    return std::ranges::any_of(
+        cells_, [&](const Cell& c) { return names(rule, all[c.scenario].cells[c.index].row); });
   }
 
   std::vector<double> residuals(const std::vector<ScenarioValidation>& all) const {
@@ -487,7 +485,7 @@ std::string residual_text(const std::vector<ScenarioValidation>& all) {
       sum += sizes.back();
     }
   if (sizes.empty()) return {};
-  std::sort(sizes.begin(), sizes.end());
+  std::ranges::sort(sizes);
   const auto last = static_cast<double>(sizes.size() - 1);
   const auto at = [&](double q) { return sizes[static_cast<std::size_t>(std::lround(q * last))]; };
   return "residuals, %: mean absolute " + fixed_text(sum / static_cast<double>(sizes.size()), 1) +

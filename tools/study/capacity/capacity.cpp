@@ -156,8 +156,189 @@ bool is_bound_by_step(const sim::ResolvedPool& pool, const sim::BatchScheduler& 
          kNoGain * static_cast<double>(pool.latency->step_ticks(now));
 }
 
-}  // namespace
+/// Sets `stop` when it knows enough. Used by the thread of the run.
+class LoadWatch final : public sim::Observer {
+ public:
+  LoadWatch(const WatchRules& rules, std::atomic<bool>& stop)
+      : rules_(rules),
+        stop_(stop),
+        bin_(Duration::from_seconds(static_cast<double>(rules.most_sends) / rules.rate /
+                                    static_cast<double>(kWatchBins))),
+        next_(SimTime::zero() + bin_) {
+    ROUTESIM_CHECK(rules.rate > 0 && rules.most_sends >= kWatchBins, "a watch without a length");
+  }
 
+  void on_start(const sim::RunView& view) override { view_ = &view; }
+
+  void on_sent(const workloads::Request& request, SimTime now) override {
+    ++now_.sent;
+    ++sent_;
+    ++in_flight_;
+    ++unrouted_;
+    now_.lag_s = std::max(now_.lag_s, (now - request.due).to_seconds());
+  }
+
+  void on_routed(const workloads::Request&, const sim::Route&, SimTime) override { --unrouted_; }
+
+  void on_done(const sim::RequestRecord& record) override {
+    --in_flight_;
+    if (record.endpoint < 0) --unrouted_;
+    if (record.outcome == workloads::Outcome::kSuccess) {
+      ++now_.answered;
+      now_.prompt_tokens += record.prompt_tokens;
+      now_.cached_tokens += record.cached_tokens;
+      return;
+    }
+    const std::string_view label = record.failure;
+    if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
+      ++now_.turned_away;
+  }
+
+  SimTime next_tick() const override { return next_; }
+
+  void on_tick(SimTime now) override {
+    note_queues();
+    next_ = now + bin_;
+    now_.in_flight = in_flight_;
+    bins_.push_back(now_);
+    waits_.push_back(waits());
+    now_ = {};
+    if (bins_.size() >= kFirstLook && bins_.size() % kNextLook == 0) judge();
+  }
+
+  void on_end(SimTime) override { view_ = nullptr; }
+
+  void on_result(const sim::RunResult& result, bool) override {
+    const std::optional<sim::GatewayResult>& gateway = result.routing.gateway;
+    gateway_waits_ = gateway && gateway->longest_wait.to_seconds() > result.routing.longest_wait_s;
+  }
+
+  Sustains sustains() const { return sustains_; }
+  const SteadyWindow& window() const { return window_; }
+  std::int64_t sent() const { return sent_; }
+  std::int64_t in_flight() const { return bins_.empty() ? 0 : bins_.back().in_flight; }
+  double warm_up_s() const { return bin_.to_seconds() * static_cast<double>(window_.first); }
+
+  /// The limit that most servers were at behind the warm-up.
+  Limit limit() const {
+    Waits all;
+    double lag = 0;
+    for (std::size_t i = window_.first; i < bins_.size(); ++i) {
+      const Waits& w = waits_[i];
+      all.servers += w.servers;
+      all.seats += w.seats;
+      all.blocks += w.blocks;
+      all.tokens += w.tokens;
+      all.decodes += w.decodes;
+      all.unrouted += w.unrouted;
+      all.in_flight += w.in_flight;
+      lag = std::max(lag, bins_[i].lag_s);
+    }
+    if (window_.sent_per_s < kSent * rules_.rate && lag > 1) return Limit::kClient;
+    if (2 * all.unrouted > all.in_flight) return gateway_waits_ ? Limit::kGateway : Limit::kRouter;
+    if (all.servers == 0) return Limit::kNone;
+    const std::array<std::pair<std::int32_t, Limit>, 4> counts = {
+        {{all.tokens, Limit::kPrefill},
+         {all.decodes, Limit::kDecode},
+         {all.blocks, Limit::kKvBlocks},
+         {all.seats, Limit::kMaxNumSeqs}}};
+    return std::ranges::max_element(counts, {}, &std::pair<std::int32_t, Limit>::first)->second;
+  }
+
+ private:
+  /// Servers with a queue, by what its head waits for, and whole-fleet queues, in one bin.
+  struct Waits {
+    std::int32_t servers = 0, seats = 0, blocks = 0, tokens = 0, decodes = 0;
+    std::int64_t unrouted = 0, in_flight = 0;
+  };
+
+  void judge() {
+    window_ = steady_window(bins_, bin_.to_seconds());
+    const SteadyWindow& w = window_;
+    const bool is_long = sent_ >= rules_.most_sends,
+               is_longest = sent_ >= kLongest * rules_.most_sends;
+    const double window_s = bin_.to_seconds() * static_cast<double>(bins_.size() - w.first);
+    const bool is_short =
+        window_s * w.answered_per_s < kAnswers * static_cast<double>(bins_.back().in_flight);
+    const bool rises = w.answered_drift > 2 * w.answered_drift_error ||
+                       w.hit_drift > std::max(0.01, 2 * w.hit_drift_error);
+    if (!w.is_settled || w.answered_per_s <= 0 || (rules_.patient && rises)) {
+      sustains_ = Sustains::kOpen;
+      stop_ = is_longest;
+      return;
+    }
+    const double sent = std::max(1.0, w.sent_per_s * window_s);
+    const bool too_few = w.sent_per_s < rules_.rate * (kSent - 2 / std::sqrt(sent));
+    const double away_error = 2 * std::sqrt(w.turned_away / sent);
+    const bool grows =
+        w.growth - kErrors * w.growth_error > kGrows || w.turned_away - away_error > kTurnedAway;
+    const bool gains_little = w.growth + kErrors * w.growth_error < kCalm;
+    const bool empties =
+        all_emptied() && w.growth < kEmptied && w.growth - w.growth_error < kLikely;
+    const bool calm = !is_short && (gains_little || empties) &&
+                      std::abs(w.hit_drift) <= std::max(0.01, 2 * w.hit_drift_error);
+    const bool is_told = w.answered_error <= rules_.answered_error * w.answered_per_s;
+    if (grows || too_few) {
+      sustains_ = Sustains::kNo;
+      if (is_told || is_long) stop_ = true;
+    } else if (calm) {
+      sustains_ = Sustains::kYes;
+      stop_ = true;
+    } else {
+      sustains_ = w.growth > kLikely ? Sustains::kNo : Sustains::kYes;
+      stop_ = is_longest;
+    }
+  }
+
+  void note_queues() {
+    emptied_.resize(view_->endpoints.size());
+    for (std::size_t e = 0; e < emptied_.size(); ++e) {
+      const sim::EndpointHome& home = view_->endpoints[e];
+      if (view_->replicas[home.replica]->scheduler(home.rank).waiting() == 0)
+        emptied_[e] = bins_.size();
+    }
+  }
+
+  /// Whether every server had no queue at some instant of the last third of the window.
+  bool all_emptied() const {
+    const std::size_t last_third = bins_.size() - (bins_.size() - window_.first) / 3;
+    return std::ranges::all_of(emptied_, [=](std::size_t bin) { return bin >= last_third; });
+  }
+
+  Waits waits() const {
+    Waits out{.unrouted = unrouted_, .in_flight = in_flight_};
+    for (const sim::EndpointHome& home : view_->endpoints) {
+      const sim::BatchScheduler& engine = view_->replicas[home.replica]->scheduler(home.rank);
+      if (engine.waiting() == 0) continue;
+      ++out.servers;
+      const bool seats = engine.running() >= engine.rules().max_num_seqs;
+      const bool blocks = 20 * engine.kv().free_blocks() < engine.kv().usable_blocks();
+      if (!seats && !blocks)
+        ++out.tokens;
+      else if (is_bound_by_step(view_->plan.pools[home.pool], engine))
+        ++out.decodes;
+      else
+        ++(seats ? out.seats : out.blocks);
+    }
+    return out;
+  }
+
+  WatchRules rules_;
+  std::atomic<bool>& stop_;
+  const sim::RunView* view_ = nullptr;
+  Duration bin_;
+  SimTime next_;
+  LoadBin now_;
+  std::int64_t in_flight_ = 0, sent_ = 0, unrouted_ = 0;
+  std::vector<LoadBin> bins_;
+  std::vector<Waits> waits_;          ///< By bin.
+  std::vector<std::size_t> emptied_;  ///< By endpoint: the last bin at whose end it had no queue.
+  bool gateway_waits_ = false;        ///< For connections longer than the router for decisions.
+  SteadyWindow window_;
+  Sustains sustains_ = Sustains::kOpen;
+};
+
+/// `prefill compute`, `decode step`, `KV blocks`, `max_num_seqs`, ...; empty for kNone.
 std::string_view limit_name(Limit limit) {
   switch (limit) {
     case Limit::kPrefill:
@@ -179,147 +360,6 @@ std::string_view limit_name(Limit limit) {
   }
   return "";
 }
-
-LoadWatch::LoadWatch(const WatchRules& rules, std::atomic<bool>& stop)
-    : rules_(rules),
-      stop_(stop),
-      bin_(Duration::from_seconds(static_cast<double>(rules.most_sends) / rules.rate /
-                                  static_cast<double>(kWatchBins))),
-      next_(SimTime::zero() + bin_) {
-  ROUTESIM_CHECK(rules.rate > 0 && rules.most_sends >= kWatchBins, "a watch without a length");
-}
-
-void LoadWatch::on_sent(const workloads::Request& request, SimTime now) {
-  ++now_.sent;
-  ++sent_;
-  ++in_flight_;
-  ++unrouted_;
-  now_.lag_s = std::max(now_.lag_s, (now - request.due).to_seconds());
-}
-
-void LoadWatch::on_done(const sim::RequestRecord& record) {
-  --in_flight_;
-  if (record.endpoint < 0) --unrouted_;
-  if (record.outcome == workloads::Outcome::kSuccess) {
-    ++now_.answered;
-    now_.prompt_tokens += record.prompt_tokens;
-    now_.cached_tokens += record.cached_tokens;
-    return;
-  }
-  const std::string_view label = record.failure;
-  if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
-    ++now_.turned_away;
-}
-
-void LoadWatch::on_result(const sim::RunResult& result, bool) {
-  const std::optional<sim::GatewayResult>& gateway = result.routing.gateway;
-  gateway_waits_ = gateway && gateway->longest_wait.to_seconds() > result.routing.longest_wait_s;
-}
-
-void LoadWatch::on_tick(SimTime now) {
-  note_queues();
-  next_ = now + bin_;
-  now_.in_flight = in_flight_;
-  bins_.push_back(now_);
-  waits_.push_back(waits());
-  now_ = {};
-  if (bins_.size() >= kFirstLook && bins_.size() % kNextLook == 0) judge();
-}
-
-void LoadWatch::note_queues() {
-  emptied_.resize(view_->endpoints.size());
-  for (std::size_t e = 0; e < emptied_.size(); ++e) {
-    const sim::EndpointHome& home = view_->endpoints[e];
-    if (view_->replicas[home.replica]->scheduler(home.rank).waiting() == 0)
-      emptied_[e] = bins_.size();
-  }
-}
-
-bool LoadWatch::all_emptied() const {
-  const std::size_t last_third = bins_.size() - (bins_.size() - window_.first) / 3;
-  return std::ranges::all_of(emptied_, [=](std::size_t bin) { return bin >= last_third; });
-}
-
-LoadWatch::Waits LoadWatch::waits() const {
-  Waits out{.unrouted = unrouted_, .in_flight = in_flight_};
-  for (const sim::EndpointHome& home : view_->endpoints) {
-    const sim::BatchScheduler& engine = view_->replicas[home.replica]->scheduler(home.rank);
-    if (engine.waiting() == 0) continue;
-    ++out.servers;
-    const bool seats = engine.running() >= engine.rules().max_num_seqs;
-    const bool blocks = 20 * engine.kv().free_blocks() < engine.kv().usable_blocks();
-    if (!seats && !blocks)
-      ++out.tokens;
-    else if (is_bound_by_step(view_->plan.pools[home.pool], engine))
-      ++out.decodes;
-    else
-      ++(seats ? out.seats : out.blocks);
-  }
-  return out;
-}
-
-void LoadWatch::judge() {
-  window_ = steady_window(bins_, bin_.to_seconds());
-  const SteadyWindow& w = window_;
-  const bool is_long = sent_ >= rules_.most_sends,
-             is_longest = sent_ >= kLongest * rules_.most_sends;
-  const double window_s = bin_.to_seconds() * static_cast<double>(bins_.size() - w.first);
-  const bool is_short =
-      window_s * w.answered_per_s < kAnswers * static_cast<double>(bins_.back().in_flight);
-  const bool rises = w.answered_drift > 2 * w.answered_drift_error ||
-                     w.hit_drift > std::max(0.01, 2 * w.hit_drift_error);
-  if (!w.is_settled || w.answered_per_s <= 0 || (rules_.patient && rises)) {
-    sustains_ = Sustains::kOpen;
-    stop_ = is_longest;
-    return;
-  }
-  const double sent = std::max(1.0, w.sent_per_s * window_s);
-  const bool too_few = w.sent_per_s < rules_.rate * (kSent - 2 / std::sqrt(sent));
-  const double away_error = 2 * std::sqrt(w.turned_away / sent);
-  const bool grows =
-      w.growth - kErrors * w.growth_error > kGrows || w.turned_away - away_error > kTurnedAway;
-  const bool gains_little = w.growth + kErrors * w.growth_error < kCalm;
-  const bool empties = all_emptied() && w.growth < kEmptied && w.growth - w.growth_error < kLikely;
-  const bool calm = !is_short && (gains_little || empties) &&
-                    std::abs(w.hit_drift) <= std::max(0.01, 2 * w.hit_drift_error);
-  const bool is_told = w.answered_error <= rules_.answered_error * w.answered_per_s;
-  if (grows || too_few) {
-    sustains_ = Sustains::kNo;
-    if (is_told || is_long) stop_ = true;
-  } else if (calm) {
-    sustains_ = Sustains::kYes;
-    stop_ = true;
-  } else {
-    sustains_ = w.growth > kLikely ? Sustains::kNo : Sustains::kYes;
-    stop_ = is_longest;
-  }
-}
-
-Limit LoadWatch::limit() const {
-  Waits all;
-  double lag = 0;
-  for (std::size_t i = window_.first; i < bins_.size(); ++i) {
-    const Waits& w = waits_[i];
-    all.servers += w.servers;
-    all.seats += w.seats;
-    all.blocks += w.blocks;
-    all.tokens += w.tokens;
-    all.decodes += w.decodes;
-    all.unrouted += w.unrouted;
-    all.in_flight += w.in_flight;
-    lag = std::max(lag, bins_[i].lag_s);
-  }
-  if (window_.sent_per_s < kSent * rules_.rate && lag > 1) return Limit::kClient;
-  if (2 * all.unrouted > all.in_flight) return gateway_waits_ ? Limit::kGateway : Limit::kRouter;
-  if (all.servers == 0) return Limit::kNone;
-  const std::array<std::pair<std::int32_t, Limit>, 4> counts = {{{all.tokens, Limit::kPrefill},
-                                                                 {all.decodes, Limit::kDecode},
-                                                                 {all.blocks, Limit::kKvBlocks},
-                                                                 {all.seats, Limit::kMaxNumSeqs}}};
-  return std::ranges::max_element(counts, {}, &std::pair<std::int32_t, Limit>::first)->second;
-}
-
-namespace {
 
 /// Probes beside an estimate, as shares of it: near enough to bracket it, far enough to tell.
 constexpr double kAbove = 1.05, kBelow = 0.97;
@@ -381,6 +421,19 @@ class Search {
   std::optional<RateProbe> sustained_, grows_;
 };
 
+/// A rate near the capacity, from what the stages of a run sent and answered; 0 without a success.
+double guess_capacity(const sim::RunResult& result) {
+  double guess = 0;
+  for (const sim::StageResult& s : result.stages) {
+    if (!s.info.reported || s.successes == 0 || s.total_time_s() <= 0) continue;
+    const double answered = s.per_second(static_cast<double>(s.successes));
+    guess = std::max(guess, s.keeps_rate() && !s.overloaded()
+                                ? std::min(s.info.requested_rate, 1.5 * answered)
+                                : answered);
+  }
+  return guess;
+}
+
 }  // namespace
 
 RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experiment& experiment,
@@ -439,18 +492,6 @@ CapacityRules capacity_rules(const sim::RunResult& result) {
   const double floor = kFloor * std::min(1.0, kTokens / std::max(1.0, tokens));
   const double most = std::max(2.0 * static_cast<double>(all.requests), floor);
   return {.guess = guess_capacity(result), .most_sends = static_cast<std::int64_t>(most)};
-}
-
-double guess_capacity(const sim::RunResult& result) {
-  double guess = 0;
-  for (const sim::StageResult& s : result.stages) {
-    if (!s.info.reported || s.successes == 0 || s.total_time_s() <= 0) continue;
-    const double answered = s.per_second(static_cast<double>(s.successes));
-    guess = std::max(guess, s.keeps_rate() && !s.overloaded()
-                                ? std::min(s.info.requested_rate, 1.5 * answered)
-                                : answered);
-  }
-  return guess;
 }
 
 }  // namespace routesim::tools

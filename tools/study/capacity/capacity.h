@@ -61,9 +61,6 @@ SteadyWindow steady_window(std::span<const LoadBin> bins, double bin_s);
 /// What keeps a fleet from answering more.
 enum class Limit { kPrefill, kDecode, kKvBlocks, kMaxNumSeqs, kRouter, kGateway, kClient, kNone };
 
-/// `prefill compute`, `decode step`, `KV blocks`, `max_num_seqs`, ...; empty for kNone.
-std::string_view limit_name(Limit limit);
-
 /// Whether servers keep up with a rate.
 enum class Sustains { kYes, kNo, kOpen };
 
@@ -77,56 +74,6 @@ struct WatchRules {
 };
 
 inline constexpr std::int64_t kWatchBins = 240;
-
-/// Sets `stop` when it knows enough. Used by the thread of the run.
-class LoadWatch final : public sim::Observer {
- public:
-  LoadWatch(const WatchRules& rules, std::atomic<bool>& stop);
-
-  void on_start(const sim::RunView& view) override { view_ = &view; }
-  void on_sent(const workloads::Request& request, SimTime now) override;
-  void on_routed(const workloads::Request&, const sim::Route&, SimTime) override { --unrouted_; }
-  void on_done(const sim::RequestRecord& record) override;
-  SimTime next_tick() const override { return next_; }
-  void on_tick(SimTime now) override;
-  void on_end(SimTime) override { view_ = nullptr; }
-  void on_result(const sim::RunResult& result, bool complete) override;
-
-  Sustains sustains() const { return sustains_; }
-  const SteadyWindow& window() const { return window_; }
-  std::int64_t sent() const { return sent_; }
-  std::int64_t in_flight() const { return bins_.empty() ? 0 : bins_.back().in_flight; }
-  double warm_up_s() const { return bin_.to_seconds() * static_cast<double>(window_.first); }
-  /// The limit that most servers were at behind the warm-up.
-  Limit limit() const;
-
- private:
-  /// Servers with a queue, by what its head waits for, and whole-fleet queues, in one bin.
-  struct Waits {
-    std::int32_t servers = 0, seats = 0, blocks = 0, tokens = 0, decodes = 0;
-    std::int64_t unrouted = 0, in_flight = 0;
-  };
-
-  void judge();
-  void note_queues();
-  /// Whether every server had no queue at some instant of the last third of the window.
-  bool all_emptied() const;
-  Waits waits() const;
-
-  WatchRules rules_;
-  std::atomic<bool>& stop_;
-  const sim::RunView* view_ = nullptr;
-  Duration bin_;
-  SimTime next_;
-  LoadBin now_;
-  std::int64_t in_flight_ = 0, sent_ = 0, unrouted_ = 0;
-  std::vector<LoadBin> bins_;
-  std::vector<Waits> waits_;          ///< By bin.
-  std::vector<std::size_t> emptied_;  ///< By endpoint: the last bin at whose end it had no queue.
-  bool gateway_waits_ = false;        ///< For connections longer than the router for decisions.
-  SteadyWindow window_;
-  Sustains sustains_ = Sustains::kOpen;
-};
 
 struct CapacityRules {
   double guess = 1;                  ///< Requests/s, > 0: where to look first.
@@ -143,10 +90,7 @@ Capacity find_capacity(const sim::RunPlan& plan, const CapacityRules& rules, Exp
 /// Where to look, and how long, after a run of the load as it is. The guess is 0 without a success.
 CapacityRules capacity_rules(const sim::RunResult& result);
 
-/// A rate near the capacity, from what the stages of a run sent and answered; 0 without a success.
-double guess_capacity(const sim::RunResult& result);
-
-/// One run at `rate`; see LoadWatch.
+/// One run at `rate`, which ends as soon as it has told whether the servers sustain it.
 struct RateProbe {
   std::string why_not = {};  ///< Why the load has no rate to hold; empty where it has one.
   double rate = 0;

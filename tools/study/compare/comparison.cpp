@@ -90,7 +90,7 @@ std::vector<std::string> find_missing(const ResultFile& base, const std::vector<
   if (!request.variants.empty()) return missing;
   for (const VariantValues& v : base.set.variants) {
     const auto is_its = [&v](const VariantPair& pair) { return pair.base == &v; };
-    if (std::none_of(pairs.begin(), pairs.end(), is_its)) missing.push_back(v.name);
+    if (std::ranges::none_of(pairs, is_its)) missing.push_back(v.name);
   }
   return missing;
 }
@@ -331,7 +331,7 @@ void shorten_texts(Change& change) {
 
 void add(Change change, const std::string& variant, std::vector<Change>& changes) {
   shorten_texts(change);
-  const auto same = std::find_if(changes.begin(), changes.end(), [&](const Change& c) {
+  const auto same = std::ranges::find_if(changes, [&](const Change& c) {
     return c.path == change.path && c.base == change.base && c.changed == change.changed;
   });
   if (same != changes.end()) {
@@ -415,14 +415,9 @@ namespace {
 
 /// The basis of the compared variants' results, each sentence once with the variants it is true of.
 std::vector<std::string> trust_of(const Comparison& c) {
-  std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
+  SaidOf said;
   const auto add = [&](const std::string& who, const std::string& text) {
-    if (text.empty()) return;
-    const auto same = std::ranges::find(said, text, &std::pair<std::string, std::string>::first);
-    if (same == said.end())
-      said.emplace_back(text, who);
-    else
-      same->second += ", " + who;
+    if (!text.empty()) entry_of(said, text).push_back(who);
   };
   for (const VariantPair& pair : c.pairs) {
     add("base " + printable(pair.base->name), pair.base->trust);
@@ -434,7 +429,8 @@ std::vector<std::string> trust_of(const Comparison& c) {
       });
   std::vector<std::string> lines;
   for (const auto& [text, who] : said)
-    lines.push_back((everything ? "everything" : who) + ": " + printable(text, 500));
+    lines.push_back((everything ? "everything" : comma_list(who, std::identity())) + ": " +
+                    printable(text, 500));
   return lines;
 }
 

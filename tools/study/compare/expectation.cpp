@@ -42,7 +42,7 @@ std::vector<std::string> names_of(const LoadedScenario& scenario) {
 bool is_known(const std::string& name, const std::vector<std::string>& names,
               const std::string& what, const SourceLocation& where, const std::string& path,
               Diagnostics& diagnostics) {
-  if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+  if (std::ranges::find(names, name) != names.end()) return true;
   const std::string close = nearest(name, names);
   diagnostics.error(where, path, "there is no " + what + " " + in_quotes(name),
                     close.empty()
@@ -57,7 +57,7 @@ bool is_run(const std::string& name, const LoadedScenario& scenario, bool select
             const SourceLocation& where, const std::string& path, Diagnostics& diagnostics) {
   const std::vector<std::string> names = names_of(scenario);
   if (!selected) return is_known(name, names, "variant", where, path, diagnostics);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+  if (std::ranges::find(names, name) != names.end()) return true;
   diagnostics.warning(where, path,
                       "is not checked: the variant " + in_quotes(name) + " is not run");
   return false;

@@ -127,80 +127,6 @@ void TierStudy::on_done(const sim::RequestRecord& record) {
   open_.erase(found);
 }
 
-std::string render_tiers_text(const TierStudy& study) {
-  constexpr std::size_t kShown = 20;
-  std::int64_t prompt = 0;
-  for (const TierRequest& r : study.requests()) prompt += r.prompt_tokens;
-  TextTable tiers(1);
-  tiers.add_row({"hits by tier", "requests", "tokens", "of the prompt, %", "wait, s each",
-                 "computing instead, s each"});
-  for (const Tier& tier : kTiers) {
-    TierShare all;
-    for (const TierRequest& r : study.requests()) all.add(r.*tier.share);
-    const double n = static_cast<double>(std::max<std::int64_t>(1, all.requests));
-    tiers.add_row(
-        {std::string(tier.title), std::to_string(all.requests), std::to_string(all.tokens),
-         fixed_text(
-             prompt > 0 ? 100 * static_cast<double>(all.tokens) / static_cast<double>(prompt) : 0,
-             2),
-         fixed_text(all.wait_s / n, 3), fixed_text(all.recompute_s / n, 3)});
-  }
-  std::vector<const TierRequest*> slow;
-  for (const TierRequest& r : study.requests())
-    if (r.host.tokens + r.pulled.tokens > 0) slow.push_back(&r);
-  const auto wait = [](const TierRequest& r) { return r.host.wait_s + r.pulled.wait_s; };
-  std::stable_sort(slow.begin(), slow.end(),
-                   [&](const TierRequest* a, const TierRequest* b) { return wait(*a) > wait(*b); });
-  const std::size_t shown = std::min(slow.size(), kShown);
-  TextTable table(2);
-  table.add_row({"request", "server", "prompt", "GPU", "host", "pulled", "from", "router expected",
-                 "wait, s", "computing instead, s"});
-  for (std::size_t i = 0; i < shown; ++i) {
-    const TierRequest& r = *slow[i];
-    table.add_row({std::to_string(r.id), printable(r.server), std::to_string(r.prompt_tokens),
-                   std::to_string(r.hbm.tokens), std::to_string(r.host.tokens),
-                   std::to_string(r.pulled.tokens),
-                   r.pulled.tokens > 0 ? printable(r.pull_source) : "-", expected_text(r),
-                   fixed_text(wait(r), 3),
-                   fixed_text(r.host.recompute_s + r.pulled.recompute_s, 3)});
-  }
-  return tiers.str() + "\nthe " + std::to_string(shown) + " of " + std::to_string(slow.size()) +
-         " requests with hits beyond GPU memory that waited longest (--output json has all):\n" +
-         table.str();
-}
-
-void write_tier_study(JsonWriter& json, const TierStudy& study) {
-  const auto write = [&json](const Tier& tier, const TierShare& share) {
-    json.key(tier.key).begin_object().member("tokens", share.tokens);
-    json.member("wait_s", share.wait_s).member("recompute_s", share.recompute_s);
-  };
-  json.key("tiers").begin_object();
-  for (const Tier& tier : kTiers) {
-    TierShare all;
-    for (const TierRequest& r : study.requests()) all.add(r.*tier.share);
-    write(tier, all);
-    json.member("requests", all.requests).end_object();
-  }
-  json.end_object().key("tier_requests").begin_array();
-  for (const TierRequest& r : study.requests()) {
-    json.begin_object().member("request", r.id).member("server", r.server);
-    json.member("prompt_tokens", r.prompt_tokens);
-    for (const Tier& tier : kTiers) {
-      write(tier, r.*tier.share);
-      json.end_object();
-    }
-    if (!r.pull_source.empty()) json.member("pull_source", r.pull_source);
-    if (r.expected_tokens >= 0) json.member("expected_tokens", r.expected_tokens);
-    if (!r.expected.empty()) {
-      json.key("expected").begin_object();
-      for (const auto& [tier, tokens] : r.expected) json.member(tier, tokens);
-      json.end_object();
-    }
-    json.end_object();
-  }
-  json.end_array();
-}
-
 namespace {
 
 constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
@@ -419,8 +345,8 @@ std::optional<HitStudy> study_hits(const sim::RunPlan& plan, Diagnostics& diagno
   study.scenario = plan.scenario.name;
   study.variant = plan.scenario.variant;
   study.seed = plan.scenario.seed;
-  if (std::any_of(plan.pools.begin(), plan.pools.end(),
-                  [](const sim::ResolvedPool& pool) { return pool.rules.tiers.in_use(); }))
+  if (std::ranges::any_of(plan.pools,
+                          [](const sim::ResolvedPool& pool) { return pool.rules.tiers.in_use(); }))
     study.tiers.emplace();
   std::int64_t block_size = plan.pools.front().rules.block_size;
   for (const sim::ResolvedPool& pool : plan.pools)
@@ -459,6 +385,82 @@ constexpr std::array<TokenRow<HitLosses>, 7> kCauses = {
 
 double share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+/// A table of tiers, and one of the requests that waited longest.
+std::string render_tiers_text(const TierStudy& study) {
+  constexpr std::size_t kShown = 20;
+  std::int64_t prompt = 0;
+  for (const TierRequest& r : study.requests()) prompt += r.prompt_tokens;
+  TextTable tiers(1);
+  tiers.add_row({"hits by tier", "requests", "tokens", "of the prompt, %", "wait, s each",
+                 "computing instead, s each"});
+  for (const Tier& tier : kTiers) {
+    TierShare all;
+    for (const TierRequest& r : study.requests()) all.add(r.*tier.share);
+    const double n = static_cast<double>(std::max<std::int64_t>(1, all.requests));
+    tiers.add_row(
+        {std::string(tier.title), std::to_string(all.requests), std::to_string(all.tokens),
+         fixed_text(
+             prompt > 0 ? 100 * static_cast<double>(all.tokens) / static_cast<double>(prompt) : 0,
+             2),
+         fixed_text(all.wait_s / n, 3), fixed_text(all.recompute_s / n, 3)});
+  }
+  std::vector<const TierRequest*> slow;
+  for (const TierRequest& r : study.requests())
+    if (r.host.tokens + r.pulled.tokens > 0) slow.push_back(&r);
+  const auto wait = [](const TierRequest& r) { return r.host.wait_s + r.pulled.wait_s; };
+  std::ranges::stable_sort(
+      slow, [&](const TierRequest* a, const TierRequest* b) { return wait(*a) > wait(*b); });
+  const std::size_t shown = std::min(slow.size(), kShown);
+  TextTable table(2);
+  table.add_row({"request", "server", "prompt", "GPU", "host", "pulled", "from", "router expected",
+                 "wait, s", "computing instead, s"});
+  for (std::size_t i = 0; i < shown; ++i) {
+    const TierRequest& r = *slow[i];
+    table.add_row({std::to_string(r.id), printable(r.server), std::to_string(r.prompt_tokens),
+                   std::to_string(r.hbm.tokens), std::to_string(r.host.tokens),
+                   std::to_string(r.pulled.tokens),
+                   r.pulled.tokens > 0 ? printable(r.pull_source) : "-", expected_text(r),
+                   fixed_text(wait(r), 3),
+                   fixed_text(r.host.recompute_s + r.pulled.recompute_s, 3)});
+  }
+  return tiers.str() + "\nthe " + std::to_string(shown) + " of " + std::to_string(slow.size()) +
+         " requests with hits beyond GPU memory that waited longest (--output json has all):\n" +
+         table.str();
+}
+
+/// Writes the members `tiers` and `tier_requests`.
+void write_tier_study(JsonWriter& json, const TierStudy& study) {
+  const auto write = [&json](const Tier& tier, const TierShare& share) {
+    json.key(tier.key).begin_object().member("tokens", share.tokens);
+    json.member("wait_s", share.wait_s).member("recompute_s", share.recompute_s);
+  };
+  json.key("tiers").begin_object();
+  for (const Tier& tier : kTiers) {
+    TierShare all;
+    for (const TierRequest& r : study.requests()) all.add(r.*tier.share);
+    write(tier, all);
+    json.member("requests", all.requests).end_object();
+  }
+  json.end_object().key("tier_requests").begin_array();
+  for (const TierRequest& r : study.requests()) {
+    json.begin_object().member("request", r.id).member("server", r.server);
+    json.member("prompt_tokens", r.prompt_tokens);
+    for (const Tier& tier : kTiers) {
+      write(tier, r.*tier.share);
+      json.end_object();
+    }
+    if (!r.pull_source.empty()) json.member("pull_source", r.pull_source);
+    if (r.expected_tokens >= 0) json.member("expected_tokens", r.expected_tokens);
+    if (!r.expected.empty()) {
+      json.key("expected").begin_object();
+      for (const auto& [tier, tokens] : r.expected) json.member(tier, tokens);
+      json.end_object();
+    }
+    json.end_object();
+  }
+  json.end_array();
 }
 
 }  // namespace

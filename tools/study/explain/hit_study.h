@@ -66,11 +66,6 @@ class TierStudy {
   std::vector<TierRequest> requests_;
 };
 
-/// A table of tiers, and one of the requests that waited longest.
-std::string render_tiers_text(const TierStudy& study);
-/// Writes the members `tiers` and `tier_requests`.
-void write_tier_study(JsonWriter& json, const TierStudy& study);
-
 /// Why a request did not go where most of its prompt was cached.
 enum class Loss : std::uint8_t {
   kNone,

@@ -56,7 +56,7 @@ std::string stem(const std::string& path) {
 /// A name that `taken` does not have yet: NAME, NAME-2, ...
 std::string unique(const std::string& name, std::vector<std::string>& taken) {
   std::string free = name;
-  for (int n = 2; std::find(taken.begin(), taken.end(), free) != taken.end(); ++n)
+  for (int n = 2; std::ranges::find(taken, free) != taken.end(); ++n)
     free = name + "-" + std::to_string(n);
   taken.push_back(free);
   return free;
@@ -116,9 +116,8 @@ class Draft {
 
   /// Gives each file its part. Two loads are an error: which one is meant, only the user knows.
   void sort_parts() {
-    const bool has_document = std::any_of(files_.begin(), files_.end(), [](const UserFile& f) {
-      return f.has_picker && !f.is_chart_default;
-    });
+    const bool has_document = std::ranges::any_of(
+        files_, [](const UserFile& f) { return f.has_picker && !f.is_chart_default; });
     std::map<std::string, std::vector<std::string>> spare;  // By the reason.
     for (const UserFile& file : files_) {
       std::error_code missing;  // The scenario that --force replaces is no input.
@@ -162,7 +161,7 @@ class Draft {
   /// hold more than them.
   void keep_read_servers() {
     const auto is_read = [](const UserFile* file) { return file->servers.front().unread.empty(); };
-    const bool any = std::any_of(servers_.begin(), servers_.end(), is_read);
+    const bool any = std::ranges::any_of(servers_, is_read);
     const bool is_all = routers_.empty() && loads_.empty();
     for (const UserFile* file : servers_)
       for (const ServerStart& start : file->servers)

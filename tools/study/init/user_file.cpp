@@ -26,8 +26,7 @@ namespace fs = std::filesystem;
 using Ptr = ConfigNode::Ptr;
 
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> ends) {
-  return std::any_of(ends.begin(), ends.end(),
-                     [&](std::string_view end) { return path.ends_with(end); });
+  return std::ranges::any_of(ends, [&](std::string_view end) { return path.ends_with(end); });
 }
 
 bool is_tree(const std::string& path) {
@@ -37,9 +36,9 @@ bool is_tree(const std::string& path) {
 bool says(const ConfigNode& node, std::string_view word) {
   if (node.is_scalar()) return node.text().find(word) != std::string::npos;
   const auto child_says = [&](const auto& child) { return says(*child, word); };
-  return std::any_of(node.items().begin(), node.items().end(), child_says) ||
-         std::any_of(node.members().begin(), node.members().end(),
-                     [&](const auto& member) { return says(*member.value, word); });
+  return std::ranges::any_of(node.items(), child_says) ||
+         std::ranges::any_of(node.members(),
+                             [&](const auto& member) { return says(*member.value, word); });
 }
 
 /// Whether the file is a scenario, a study, a catalogue or a result of routesim itself, by its

@@ -358,8 +358,7 @@ void check_goals(const SweepRecord& sweep, bool is_given, const ResultText& resu
     if (!goal.value)
       diagnostics.error(is_given ? SourceLocation{.file = "--goal"} : where, "", goal.message,
                         goal.hint);
-    else if (std::find(read.metrics.begin(), read.metrics.end(), goal.value->metric.text) ==
-             read.metrics.end())
+    else if (std::ranges::find(read.metrics, goal.value->metric.text) == read.metrics.end())
       diagnostics.error(where, "",
                         "has no " + goal.value->metric.text + ", which " +
                             (is_given ? "--goal" : "a goal") + " needs",

@@ -77,8 +77,8 @@ class CsvWriter {
       add_stage(variant, variant.result.summary, "all");
     }
     if (report_.interrupted && !report_.variants.empty())
-      out_ += csv_field(report_.scenario) + "," + csv_field(report_.variants.back().name) +
-              ",all,,interrupted,count,count,1,,\n";
+      out_ += csv_line(report_.scenario, report_.variants.back().name, "all", "", "interrupted",
+                       "count", "count", 1, "", "");
     return out_;
   }
 
@@ -103,14 +103,11 @@ class CsvWriter {
     const bool has_rate = !is_whole_run && std::isfinite(stage.info.requested_rate);
     std::optional<double> measured;
     if (!is_whole_run) measured = measured_value(variant, stage, metric.metric, statistic);
-    out_ += csv_field(report_.scenario) + "," + csv_field(variant.name) + "," + csv_field(name) +
-            "," + (has_rate ? number_text(stage.info.requested_rate) : std::string()) + ",";
-    out_.append(metric.metric).append(",").append(statistic).append(",").append(metric.unit);
-    out_ += "," + number_text(*value) + "," + (measured ? number_text(*measured) : std::string()) +
-            "," +
-            (measured && *measured != 0 ? number_text(error_percent(*value, *measured))
-                                        : std::string()) +
-            "\n";
+    const std::optional<double> error =
+        measured && *measured != 0 ? std::optional(error_percent(*value, *measured)) : std::nullopt;
+    out_ += csv_line(report_.scenario, variant.name, name,
+                     has_rate ? std::optional(stage.info.requested_rate) : std::nullopt,
+                     metric.metric, statistic, metric.unit, value, measured, error);
   }
 
   const Report& report_;
@@ -122,19 +119,21 @@ std::string replications_csv(const ResultSet& set) {
   std::string out = "scenario,variant,stage,rate,metric,n,mean,sd,low,high\n";
   for (const VariantValues& variant : set.variants)
     for (const StageValues& stage : variant.stages) {
-      const std::string place = csv_field(set.scenario) + "," + csv_field(variant.name) + "," +
-                                csv_field(stage.stage.empty() ? "all" : stage.stage) + "," +
-                                (stage.rate > 0 ? number_text(stage.rate) : "") + ",";
-      out += place + "overloaded," + std::to_string(set.seeds.size()) + "," +
-             (stage.overloaded ? "1" : "0") + ",0,,\n";
+      const auto add = [&](std::string_view metric, std::size_t n, double mean, double sd,
+                           std::optional<double> low, std::optional<double> high) {
+        out += csv_line(set.scenario, variant.name, stage.stage.empty() ? "all" : stage.stage,
+                        stage.rate > 0 ? std::optional(stage.rate) : std::nullopt, metric, n, mean,
+                        sd, low, high);
+      };
+      add("overloaded", set.seeds.size(), stage.overloaded ? 1 : 0, 0, {}, {});
       for (const MetricName& m : set.metrics) {
         const std::optional<std::vector<double>> values = set.values(stage, m);
         if (!values || m.metric == "overloaded") continue;  // Its row stands above.
         const sim::Estimate e = sim::estimate(*values);
-        const bool bounded = std::isfinite(e.half_width);
-        out += place + m.text + "," + std::to_string(e.n) + "," + number_text(e.mean) + "," +
-               number_text(e.sd) + "," +
-               (bounded ? number_text(e.low()) + "," + number_text(e.high()) : ",") + "\n";
+        if (std::isfinite(e.half_width))
+          add(m.text, e.n, e.mean, e.sd, e.low(), e.high());
+        else
+          add(m.text, e.n, e.mean, e.sd, {}, {});
       }
     }
   return out;
@@ -144,20 +143,13 @@ std::string replications_csv(const ResultSet& set) {
 
 std::string render_csv(const Report& report) {
   if (!report.replications) return CsvWriter(report).str();
-  const std::string mark = csv_field(report.scenario) + ",,all,,interrupted,1,1,0,,\n";
-  return replications_csv(*report.replications) + (report.interrupted ? mark : "");
+  return replications_csv(*report.replications) +
+         (report.interrupted
+              ? csv_line(report.scenario, "", "all", "", "interrupted", 1, 1, 0, "", "")
+              : "");
 }
 
 // Time series as rows of CSV.
-
-namespace {
-
-using sim::EndpointPoint;
-using sim::EndpointSeries;
-
-std::string rate_text(double rate) { return rate >= 0 ? number_text(rate) : std::string(); }
-
-}  // namespace
 
 std::string render_series_csv(const Report& report) {
   std::string out =
@@ -165,17 +157,14 @@ std::string render_series_csv(const Report& report) {
       "step_time_s\n";
   for (const VariantReport& variant : report.variants) {
     if (!variant.series) continue;
-    for (const EndpointSeries& e : variant.series->endpoints) {
-      const std::string head =
-          csv_field(variant.name) + "," + csv_field(e.name) + "," + csv_field(e.pool) + ",";
+    const auto known = [](double v) { return v >= 0 ? std::optional(v) : std::nullopt; };
+    for (const sim::EndpointSeries& e : variant.series->endpoints)
       for (std::size_t i = 0; i < e.points.size(); ++i) {
-        const EndpointPoint& p = e.points[i];
-        out += head + number_text(variant.series->time_s(i)) + "," + std::to_string(p.waiting) +
-               "," + std::to_string(p.running) + "," + std::to_string(p.in_flight) + "," +
-               number_text(e.kv_cache_usage(i)) + "," + rate_text(e.prefix_hit_rate(i)) + "," +
-               rate_text(e.step_time_s(i)) + "\n";
+        const sim::EndpointPoint& p = e.points[i];
+        out += csv_line(variant.name, e.name, e.pool, variant.series->time_s(i), p.waiting,
+                        p.running, p.in_flight, e.kv_cache_usage(i), known(e.prefix_hit_rate(i)),
+                        known(e.step_time_s(i)));
       }
-    }
   }
   if (report.interrupted) out += kPartialLine;
   return out;
@@ -349,23 +338,6 @@ void add_replications(const ResultSet& set, std::vector<Block>& blocks) {
   blocks.push_back({whole_run_table(set, kWhole, false)});
 }
 
-Table markdown_numbers(const ResultSet& set) {
-  return whole_run_table(set, kMarkdownMetrics, true);
-}
-
-ResultSet result_set_of(const Report& report) {
-  if (report.replications) return *report.replications;
-  std::vector<std::string> names;
-  for (const VariantReport& variant : report.variants) names.push_back(variant.name);
-  std::vector<MetricName> metrics = standard_metrics();
-  if (std::any_of(report.variants.begin(), report.variants.end(),
-                  [](const VariantReport& v) { return v.result.summary.tiers.has_value(); }))
-    metrics = metrics_with(std::array{*parse_metric_name("tier_hit_rate").value});
-  ResultSetBuilder builder(names, metrics);
-  for (std::size_t v = 0; v < names.size(); ++v) builder.add(v, 0, report.variants[v].result);
-  return builder.take(builder.complete());
-}
-
 // The verdict above the tables: what a terminal shows first.
 
 namespace {
@@ -518,14 +490,9 @@ std::string_view failure_meaning(std::string_view label) {
 /// Says why requests failed, or else what explains the numbers: each sentence once with all
 /// variants it is true of. The basis of step times stands in the verdict.
 Notes notes_of(const Report& report, bool failures) {
-  std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
+  SaidOf said;
   const auto add = [&said](const VariantReport& variant, const std::string& text) {
-    if (text.empty()) return;
-    const auto same = std::ranges::find(said, text, &std::pair<std::string, std::string>::first);
-    if (same == said.end())
-      said.emplace_back(text, printable(variant.name));
-    else
-      same->second += ", " + printable(variant.name);
+    if (!text.empty()) entry_of(said, text).push_back(printable(variant.name));
   };
   for (const VariantReport& variant : report.variants) {
     const sim::StageResult& all = variant.result.summary;
@@ -538,7 +505,8 @@ Notes notes_of(const Report& report, bool failures) {
     for (const std::string& note : variant.result.notes) add(variant, printable(note, 500));
   }
   Notes notes;
-  for (const auto& [text, names] : said) notes.texts.push_back(names + ": " + text);
+  for (const auto& [text, names] : said)
+    notes.texts.push_back(comma_list(names, std::identity()) + ": " + text);
   return notes;
 }
 
@@ -601,6 +569,26 @@ std::size_t drop_tables(std::vector<Block>& blocks) {
     ++dropped;
   }
   return dropped;
+}
+
+/// The whole run in short, for a pull request: means, changes in percent and verdicts.
+Table markdown_numbers(const ResultSet& set) {
+  return whole_run_table(set, kMarkdownMetrics, true);
+}
+
+/// The replications, or the numbers of the first seed where there are no others.
+ResultSet result_set_of(const Report& report) {
+  if (report.replications) return *report.replications;
+  std::vector<std::string> names;
+  for (const VariantReport& variant : report.variants) names.push_back(variant.name);
+  std::vector<MetricName> metrics = standard_metrics();
+  if (std::ranges::any_of(report.variants, [](const VariantReport& v) {
+        return v.result.summary.tiers.has_value();
+      }))
+    metrics = metrics_with(std::array{*parse_metric_name("tier_hit_rate").value});
+  ResultSetBuilder builder(names, metrics);
+  for (std::size_t v = 0; v < names.size(); ++v) builder.add(v, 0, report.variants[v].result);
+  return builder.take(builder.complete());
 }
 
 }  // namespace

@@ -17,12 +17,6 @@ namespace routesim::tools {
 /// first, with a verdict.
 void add_replications(const ResultSet& set, std::vector<Block>& blocks);
 
-/// The whole run in short, for a pull request: means, changes in percent and verdicts.
-Table markdown_numbers(const ResultSet& set);
-
-/// The replications, or the numbers of the first seed where there are no others.
-ResultSet result_set_of(const Report& report);
-
 /// How much the text says.
 struct TextParts {
   bool tables = true;   ///< By stage, published and by class too; else those of the whole run.

@@ -26,8 +26,7 @@ constexpr std::size_t kMostOpenMaps = 3;
 std::vector<StripChart::Group> groups_of(const VariantView& variant, std::size_t colour) {
   std::vector<std::string> pools;
   for (const ServerView& server : variant.servers)
-    if (std::find(pools.begin(), pools.end(), server.pool) == pools.end())
-      pools.push_back(server.pool);
+    if (std::ranges::find(pools, server.pool) == pools.end()) pools.push_back(server.pool);
   std::vector<StripChart::Group> out;
   for (const std::string& pool : pools) {
     const std::string name = pools.size() > 1 ? variant.name + ", " + pool : variant.name;
@@ -218,7 +217,7 @@ LineChart mean_chart(const PageRun& run, const Column& c, const std::vector<Binn
     chart.series.push_back(std::move(series));
   }
   if (levels.empty()) return chart;
-  const auto [least, most] = std::minmax_element(levels.begin(), levels.end());
+  const auto [least, most] = std::ranges::minmax_element(levels);
   const auto named = [&](const std::pair<double, std::string>& level) {
     return human(level.first, c.unit) + (levels.size() > 1 ? " with " + level.second : "");
   };
@@ -318,6 +317,15 @@ LoadAxis load_axis_of(const PageRun& run) {
   return levels ? LoadAxis::kConcurrency : rates ? LoadAxis::kRate : LoadAxis::kNumber;
 }
 
+/// A stage's place on that axis.
+double stage_position(const PageRun& run, std::size_t stage) {
+  const StageView& s = run.variants[0].stages[stage];
+  const LoadAxis load_axis = load_axis_of(run);
+  if (load_axis == LoadAxis::kRate) return *s.rate;
+  if (load_axis == LoadAxis::kConcurrency) return *s.concurrency;
+  return static_cast<double>(stage);
+}
+
 ChartSeries series_of(const PageRun& run, std::size_t v, std::string_view key, bool measured) {
   ChartSeries series{.name = run.variants[v].name, .colour = v, .measured = measured};
   for (const std::size_t i : reported(run)) {
@@ -352,7 +360,7 @@ std::string list_values(const NamedValues& values, Unit unit) {
     return human(v.first, unit) + " with " + v.second;
   };
   if (values.size() > 3) {
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const auto [least, most] = std::ranges::minmax_element(values);
     return named(*least) + ", up to " + named(*most);
   }
   return comma_list(values, named);
@@ -378,9 +386,8 @@ double peak(const ChartSeries& s) {
 std::optional<std::size_t> last_healthy(const PageRun& run) {
   std::optional<std::size_t> found;
   for (const std::size_t i : reported(run)) {
-    const bool healthy = std::none_of(run.variants.begin(), run.variants.end(), [&](const auto& v) {
-      return i < v.stages.size() && v.stages[i].overloaded;
-    });
+    const bool healthy = std::ranges::none_of(
+        run.variants, [&](const auto& v) { return i < v.stages.size() && v.stages[i].overloaded; });
     if (healthy && (!found || stage_position(run, i) >= stage_position(run, *found))) found = i;
   }
   return found;
@@ -456,6 +463,32 @@ PageRun over_all_rates(const PageRun& run) {
   return out;
 }
 
+/// The axis of a run's stages: the rate asked for, the concurrency, or only their number.
+ChartAxis stage_axis(const PageRun& run) {
+  ChartAxis axis;
+  switch (load_axis_of(run)) {
+    case LoadAxis::kRate:
+      axis.title = "requests/s asked for";
+      break;
+    case LoadAxis::kConcurrency:
+      axis.title = "concurrent requests";
+      axis.unit = Unit::kCount;
+      break;
+    case LoadAxis::kNumber:
+      axis.title = "stage";
+      axis.unit = Unit::kCount;
+  }
+  double least = INFINITY;
+  double most = 0;
+  for (const std::size_t i : reported(run)) {
+    least = std::min(least, stage_position(run, i));
+    most = std::max(most, stage_position(run, i));
+  }
+  axis.log = least > 0 && most > 40 * least;
+  axis.from_zero = !axis.log;
+  return axis;
+}
+
 std::optional<LineChart> curve_of(const PageRun& run, const Curve& curve) {
   const Measure shown = measure(curve.key);
   LineChart chart;
@@ -519,7 +552,7 @@ LineChart distribution(const PageRun& run, const Distribution& d) {
                 });
   chart.title += one_seed(run);
   chart.subtitle = std::string("All reported stages together") +
-                   (std::any_of(run.variants.begin(), run.variants.end(), pools_overload)
+                   (std::ranges::any_of(run.variants, pools_overload)
                         ? ", overloaded ones among them; simulated."
                         : ", simulated.");
   return chart;
@@ -527,44 +560,11 @@ LineChart distribution(const PageRun& run, const Distribution& d) {
 
 }  // namespace
 
-ChartAxis stage_axis(const PageRun& run) {
-  ChartAxis axis;
-  switch (load_axis_of(run)) {
-    case LoadAxis::kRate:
-      axis.title = "requests/s asked for";
-      break;
-    case LoadAxis::kConcurrency:
-      axis.title = "concurrent requests";
-      axis.unit = Unit::kCount;
-      break;
-    case LoadAxis::kNumber:
-      axis.title = "stage";
-      axis.unit = Unit::kCount;
-  }
-  double least = INFINITY;
-  double most = 0;
-  for (const std::size_t i : reported(run)) {
-    least = std::min(least, stage_position(run, i));
-    most = std::max(most, stage_position(run, i));
-  }
-  axis.log = least > 0 && most > 40 * least;
-  axis.from_zero = !axis.log;
-  return axis;
-}
-
 bool pools_overload(const VariantView& variant) {
   bool overloaded = false, healthy = false;
   for (const StageView& s : variant.stages)
     if (s.reported) (s.overloaded ? overloaded : healthy) = true;
   return overloaded && healthy;
-}
-
-double stage_position(const PageRun& run, std::size_t stage) {
-  const StageView& s = run.variants[0].stages[stage];
-  const LoadAxis load_axis = load_axis_of(run);
-  if (load_axis == LoadAxis::kRate) return *s.rate;
-  if (load_axis == LoadAxis::kConcurrency) return *s.concurrency;
-  return static_cast<double>(stage);
 }
 
 std::string stage_label(const PageRun& run, const StageView& stage) {
@@ -595,8 +595,8 @@ std::vector<NamedChart> load_curves(const PageRun& scanned) {
   const PageRun run = over_all_rates(scanned);
   if (reported(run).size() < 2) return {};
   std::vector<NamedChart> charts;
-  const bool goals = std::any_of(run.variants.begin(), run.variants.end(),
-                                 [](const VariantView& v) { return !v.goals.empty(); });
+  const bool goals =
+      std::ranges::any_of(run.variants, [](const VariantView& v) { return !v.goals.empty(); });
   for (const Curve& curve : curves())
     if (curve.key != "request_throughput" || !goals)
       if (std::optional<LineChart> chart = curve_of(run, curve))

@@ -13,10 +13,6 @@
 
 namespace routesim::tools {
 
-/// The axis of a run's stages: the rate asked for, the concurrency, or only their number.
-ChartAxis stage_axis(const PageRun& run);
-/// A stage's place on that axis.
-double stage_position(const PageRun& run, std::size_t stage);
 std::string stage_label(const PageRun& run, const StageView& stage);
 
 /// Whether some reported stage of the variant is overloaded and others are not.

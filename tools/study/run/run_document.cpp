@@ -355,19 +355,6 @@ Table published_table(const PageRun& run) {
   return table;
 }
 
-Table published_rows(const PageRun& run) {
-  Table table{
-      .columns = {{"variant", true}, {"row", true}, {"simulated"}, {"measured"}, {"err %"}}};
-  for (const VariantView& variant : run.variants)
-    for (const PublishedView& row : variant.published)
-      table.rows.push_back({{.text = variant.name},
-                            {.text = row.name + ", " + row.unit},
-                            page_cell(&row.simulated, Unit::kNone),
-                            page_cell(&row.measured, Unit::kNone),
-                            change(row.measured.value, row.simulated.value)});
-  return table;
-}
-
 Table class_table(const PageRun& run) {
   Table table{.columns = {{"traffic class", true}, {"variant", true}, {"requests"}, {"failures"}}};
   for (const PlainNumber& number : kClasses) table.columns.push_back({std::string(number.title)});
@@ -436,64 +423,6 @@ Table stage_table(const PageRun& run, std::string_view key) {
   return known ? Ladder(run, {"", key, 1, 0}, true).table() : Table{};
 }
 
-Table server_table(const PageRun& run) {
-  struct Number {
-    std::string_view key, title;
-    Unit unit;
-  };
-  constexpr std::array<Number, 7> kNumbers = {{{"requests", "requests", Unit::kCount},
-                                               {"busy_s", "busy", Unit::kSeconds},
-                                               {"kv_mean", "KV use, mean", Unit::kRatio},
-                                               {"kv_max", "KV use, most", Unit::kRatio},
-                                               {"max_running", "running, most", Unit::kCount},
-                                               {"max_waiting", "waiting, most", Unit::kCount},
-                                               {"evicted_blocks", "blocks evicted", Unit::kCount}}};
-  Table table{.columns = {{"server", true}, {"variant", true}}};
-  std::vector<Number> numbers(kNumbers.begin(), kNumbers.end());
-  const bool speculates = std::ranges::any_of(run.variants, [](const VariantView& variant) {
-    return std::ranges::any_of(variant.servers, [](const ServerView& server) {
-      return server.values.contains("acceptance_length");
-    });
-  });
-  if (speculates) numbers.push_back({"acceptance_length", "tokens per verification", Unit::kNone});
-  for (const Number& number : numbers) table.columns.push_back({std::string(number.title)});
-  for (const VariantView& variant : run.variants)
-    for (const ServerView& server : variant.servers) {
-      std::vector<Cell>& row = table.rows.emplace_back();
-      row = {{.text = server.name}, {.text = variant.name}};
-      for (const Number& number : numbers) {
-        const auto found = server.values.find(number.key);
-        row.push_back(
-            page_cell(found == server.values.end() ? nullptr : &found->second, number.unit));
-      }
-    }
-  return table;
-}
-
-Table setting_table(const PageRun& run) {
-  Table table{.columns = {{"key", true}}};
-  std::vector<std::string> paths;
-  std::vector<std::map<std::string, std::string>> values(run.variants.size());
-  for (std::size_t v = 0; v < run.variants.size(); ++v) {
-    table.columns.push_back(series_column(run, v));
-    table.columns.back().words = true;
-    for (const auto& [path, value] : run.variants[v].resolved) {
-      values[v][path] = value;
-      if (std::ranges::find(paths, path) == paths.end()) paths.push_back(path);
-    }
-  }
-  for (const std::string& path : paths) {
-    std::vector<Cell> row = {{.text = path}};
-    std::set<std::string> distinct;
-    for (const auto& of : values) {
-      row.push_back({.text = of.contains(path) ? of.at(path) : "–"});
-      distinct.insert(row.back().text);
-    }
-    if (distinct.size() > 1) table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
 namespace {
 
 /// `seed 1`, `seeds 1 to 5`.
@@ -543,13 +472,9 @@ std::vector<std::pair<std::string, std::string>> facts_of(const PageRun& run) {
 
 /// The notes of the variants; one that several share is said once.
 Notes notes_of(const PageRun& run) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> said;
+  SaidOf said;
   for (const VariantView& v : run.variants)
-    for (const std::string& note : v.notes) {
-      auto same = std::ranges::find(said, note, [](const auto& entry) { return entry.first; });
-      if (same == said.end()) same = said.insert(same, {note, {}});
-      same->second.push_back(v.name);
-    }
+    for (const std::string& note : v.notes) entry_of(said, note).push_back(v.name);
   Notes notes;
   for (const auto& [note, names] : said) {
     const bool all = names.size() > 1 && names.size() == run.variants.size();
@@ -576,6 +501,66 @@ void add_stages(const PageRun& run, bool without_first, std::vector<Block>& bloc
       if (Table table = stage_table(run, curve.key); !table.rows.empty())
         numbers.blocks.push_back({std::move(table)});
   blocks.push_back({std::move(numbers)});
+}
+
+Table server_table(const PageRun& run) {
+  struct ServerNumber {
+    std::string_view key, title;
+    Unit unit;
+  };
+  constexpr std::array<ServerNumber, 7> kServerNumbers = {
+      {{"requests", "requests", Unit::kCount},
+       {"busy_s", "busy", Unit::kSeconds},
+       {"kv_mean", "KV use, mean", Unit::kRatio},
+       {"kv_max", "KV use, most", Unit::kRatio},
+       {"max_running", "running, most", Unit::kCount},
+       {"max_waiting", "waiting, most", Unit::kCount},
+       {"evicted_blocks", "blocks evicted", Unit::kCount}}};
+  Table table{.columns = {{"server", true}, {"variant", true}}};
+  std::vector<ServerNumber> numbers(kServerNumbers.begin(), kServerNumbers.end());
+  const bool speculates = std::ranges::any_of(run.variants, [](const VariantView& variant) {
+    return std::ranges::any_of(variant.servers, [](const ServerView& server) {
+      return server.values.contains("acceptance_length");
+    });
+  });
+  if (speculates) numbers.push_back({"acceptance_length", "tokens per verification", Unit::kNone});
+  for (const ServerNumber& number : numbers) table.columns.push_back({std::string(number.title)});
+  for (const VariantView& variant : run.variants)
+    for (const ServerView& server : variant.servers) {
+      std::vector<Cell>& row = table.rows.emplace_back();
+      row = {{.text = server.name}, {.text = variant.name}};
+      for (const ServerNumber& number : numbers) {
+        const auto found = server.values.find(number.key);
+        row.push_back(
+            page_cell(found == server.values.end() ? nullptr : &found->second, number.unit));
+      }
+    }
+  return table;
+}
+
+/// The settings in which the variants differ; may have no rows.
+Table setting_table(const PageRun& run) {
+  Table table{.columns = {{"key", true}}};
+  std::vector<std::string> paths;
+  std::vector<std::map<std::string, std::string>> values(run.variants.size());
+  for (std::size_t v = 0; v < run.variants.size(); ++v) {
+    table.columns.push_back(series_column(run, v));
+    table.columns.back().words = true;
+    for (const auto& [path, value] : run.variants[v].resolved) {
+      values[v][path] = value;
+      if (std::ranges::find(paths, path) == paths.end()) paths.push_back(path);
+    }
+  }
+  for (const std::string& path : paths) {
+    std::vector<Cell> row = {{.text = path}};
+    std::set<std::string> distinct;
+    for (const auto& of : values) {
+      row.push_back({.text = of.contains(path) ? of.at(path) : "–"});
+      distinct.insert(row.back().text);
+    }
+    if (distinct.size() > 1) table.rows.push_back(std::move(row));
+  }
+  return table;
 }
 
 /// Everything behind a run: servers, settings, notes.
@@ -607,6 +592,20 @@ void add_details(const PageRun& run, std::vector<Block>& blocks) {
       blocks.push_back({Fold{.title = "Everything resolved: " + v.name,
                              .blocks = {{Listing{v.resolved_text}}},
                              .only_on_screen = &v != &run.variants.front()}});
+}
+
+/// The same for pages, a row for each variant: many variants are wider than a page.
+Table published_rows(const PageRun& run) {
+  Table table{
+      .columns = {{"variant", true}, {"row", true}, {"simulated"}, {"measured"}, {"err %"}}};
+  for (const VariantView& variant : run.variants)
+    for (const PublishedView& row : variant.published)
+      table.rows.push_back({{.text = variant.name},
+                            {.text = row.name + ", " + row.unit},
+                            page_cell(&row.simulated, Unit::kNone),
+                            page_cell(&row.measured, Unit::kNone),
+                            change(row.measured.value, row.simulated.value)});
+  return table;
 }
 
 }  // namespace

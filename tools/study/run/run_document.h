@@ -22,8 +22,6 @@ std::vector<std::string_view> plain_keys();
 std::vector<Table> plain_stages(const PageRun& run, bool beside_published);
 /// The rows in which a publication sums up its ladder, beside simulated ones; may have no rows.
 Table published_table(const PageRun& run);
-/// The same for pages, a row for each variant: many variants are wider than a page.
-Table published_rows(const PageRun& run);
 /// The whole run, a column per variant. Pages show how each differs from the first.
 Table summary_table(const PageRun& run, bool on_page);
 /// The traffic classes; may have no rows.
@@ -32,10 +30,6 @@ Table class_table(const PageRun& run);
 /// One number of each stage as pages show it, warm-up included, beside published values; may have
 /// no rows.
 Table stage_table(const PageRun& run, std::string_view key);
-Table server_table(const PageRun& run);
-/// The settings in which the variants differ; may have no rows.
-Table setting_table(const PageRun& run);
-
 /// The run as its page shows it.
 StudyDocument run_document(const PageRun& run);
 

@@ -60,7 +60,7 @@ class CaseRunner {
   }
 
   std::optional<std::uint32_t> find(const std::string& name) {
-    const auto at = std::find(names_.begin(), names_.end(), name);
+    const auto at = std::ranges::find(names_, name);
     if (at != names_.end()) return static_cast<std::uint32_t>(at - names_.begin());
     error("names an unknown endpoint (got " + printable(name) + ")");
     return std::nullopt;
@@ -93,7 +93,7 @@ class CaseRunner {
       names_.push_back(e.endpoint.name);
       const EndpointId row = table_.add({.address = e.endpoint.name, .pod_name = e.endpoint.name});
       const auto old = static_cast<policies::EndpointRow>(
-          std::find(before.begin(), before.end(), e.endpoint.name) - before.begin());
+          std::ranges::find(before, e.endpoint.name) - before.begin());
       if (old < before.size() && scraped.has_metrics(old))
         table_.set_metrics(row, scraped.waiting()[old], scraped.running()[old],
                            scraped.kv_usage()[old], scraped.updated()[old]);

@@ -309,7 +309,7 @@ class Renderer {
   void profiles_not_run() {
     const auto& ran = report_.explanation.profiles;
     for (const std::string& name : report_.scheduler.profile_names())
-      if (std::none_of(ran.begin(), ran.end(), [&](const auto& p) { return p.profile == name; }))
+      if (std::ranges::none_of(ran, [&](const auto& p) { return p.profile == name; }))
         json_.begin_object().member("name", name).member("state", kStateNames[0]).end_object();
   }
 

@@ -53,10 +53,10 @@ std::string telling_rate(const SweepGoals& goals) {
   return at;
 }
 
-Reach fleet_reach(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
-                  const std::string& variant, const std::string& rate) {
+Reach fleet_reach(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant,
+                  const std::string& rate) {
   const PageAxis& fleet = *goals.fleet();
-  const std::string& axis = cells.axes[fleet.axis];
+  const std::string& axis = goals.name_of(fleet);
   const std::vector<std::size_t> tried = goals.tried(panel, variant, fleet, rate);
   const auto n = goals.smallest_fleet(panel, variant, rate);
   if (n)
@@ -67,11 +67,11 @@ Reach fleet_reach(const SweepCells& cells, const SweepGoals& goals, const SweepP
           -std::numeric_limits<double>::infinity()};
 }
 
-Reach rate_reach(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
-                 const std::string& variant, const std::string& other) {
+Reach rate_reach(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant,
+                 const std::string& other) {
   const PageAxis& rate = *goals.rate();
   const auto last = goals.highest_rate(panel, variant, other);
-  const std::string& axis = cells.axes[rate.axis];
+  const std::string& axis = goals.name_of(rate);
   const std::vector<std::size_t> tried = goals.tried(panel, variant, rate, other);
   if (tried.empty()) return {name_of(panel, variant), kNotRun, -1};
   if (!last)
@@ -98,14 +98,14 @@ Reach cell_reach(const SweepGoals& goals, const SweepPanel& panel, const std::st
 }
 
 /// One sentence that is true of any number of variants and panels.
-std::string headline(const SweepCells& cells, const SweepGoals& goals) {
+std::string headline(const SweepGoals& goals) {
   const bool no_goals = goals.goals().empty();
   const bool by_fleet =
       goals.fleet() != nullptr && (goals.rate() != nullptr || goals.drawn().size() == 1);
   std::string rate, place;
   if (by_fleet && goals.rate() != nullptr) {
     rate = telling_rate(goals);
-    place = "At " + axis_text(cells.axes[goals.rate()->axis], rate) + " ";
+    place = "At " + axis_text(goals.name_of(*goals.rate()), rate) + " ";
   }
   const auto begin = [&place](std::string text) {
     if (place.empty()) text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -114,9 +114,9 @@ std::string headline(const SweepCells& cells, const SweepGoals& goals) {
   std::vector<Reach> all;
   for (const SweepPanel& panel : goals.panels())
     for (const std::string& variant : goals.variants())
-      all.push_back(by_fleet ? fleet_reach(cells, goals, panel, variant, rate)
+      all.push_back(by_fleet ? fleet_reach(goals, panel, variant, rate)
                     : goals.rate() != nullptr && goals.drawn().size() == 1
-                        ? rate_reach(cells, goals, panel, variant, "")
+                        ? rate_reach(goals, panel, variant, "")
                         : cell_reach(goals, panel, variant));
   std::erase_if(all, [](const Reach& r) { return r.words == kNotRun; });
   std::ranges::stable_sort(all, std::ranges::greater{}, &Reach::score);
@@ -161,19 +161,19 @@ std::vector<std::string> rests_on(const SweepRecord& record) {
   return said;
 }
 
-StudyVerdict verdict(const SweepRecord& record, const SweepCells& cells, const SweepGoals& goals) {
-  StudyVerdict out{.headline = headline(cells, goals)};
+StudyVerdict verdict(const SweepRecord& record, const SweepGoals& goals) {
+  StudyVerdict out{.headline = headline(goals)};
   for (const MetricGoal& goal : goals.goals()) out.points.push_back({{"goal: " + goal.text}});
   if (goals.goals().empty())
     out.points.push_back(
         {{"No goal was given: goals: in the sweep file, or routesim report --goal "
           "'ttft_ms.p90<500', draws where it is met."}});
   std::map<CellState, std::size_t> states;
-  for (const SweepCells::Row& row : cells.rows) ++states[goals.state_of(row)];
+  for (const SweepCells::Row& row : goals.cells().rows) ++states[goals.state_of(row)];
   const std::string counts = comma_list(states, [](const auto& state) {
     return std::to_string(state.second) + " " + std::string(goal_word(state.first));
   });
-  out.points.push_back({{std::to_string(cells.rows.size()) + " cells: " + counts}});
+  out.points.push_back({{std::to_string(goals.cells().rows.size()) + " cells: " + counts}});
   out.remarks = rests_on(record);
   const std::int64_t replications = record.sweep_rows.front().replications;
   if (!goals.goals().empty())
@@ -194,8 +194,7 @@ Table by_variant(std::string title, const std::string& axis, const SweepGoals& g
 }
 
 /// The smallest fleet of each variant at each rate, as a table and as steps.
-void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
-                std::vector<Block>& blocks) {
+void add_fleets(const SweepGoals& goals, const SweepPanel& panel, std::vector<Block>& blocks) {
   const PageAxis& rate = *goals.rate();
   const PageAxis& fleet = *goals.fleet();
   LineChart chart;
@@ -206,16 +205,16 @@ void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPan
     const std::vector<std::size_t> tried = goals.tried(panel, variant, fleet, last);
     if (tried.empty()) continue;
     needs.push_back((variant.empty() ? "it" : variant) + (n ? " needs " : " needs more than ") +
-                    axis_text(cells.axes[fleet.axis], fleet.values[n.value_or(tried.back())]));
+                    axis_text(goals.name_of(fleet), fleet.values[n.value_or(tried.back())]));
   }
-  chart.title = "At " + axis_text(cells.axes[rate.axis], last) + " " +
+  chart.title = "At " + axis_text(goals.name_of(rate), last) + " " +
                 (needs.empty() ? "nothing was run" : joined(needs)) +
                 (panel.title.empty() ? "" : ", " + panel.title);
   chart.subtitle = "The smallest fleet for each rate. A line ends where every tried fleet " +
                    std::string(goals.goals().empty() ? "is overloaded." : "misses the goals.");
-  chart.x = {.title = cells.axes[rate.axis]};
-  chart.y = {.title = cells.axes[fleet.axis], .unit = Unit::kCount, .from_zero = true};
-  Table table = by_variant("The smallest fleet for each rate", cells.axes[rate.axis], goals);
+  chart.x = {.title = goals.name_of(rate)};
+  chart.y = {.title = goals.name_of(fleet), .unit = Unit::kCount, .from_zero = true};
+  Table table = by_variant("The smallest fleet for each rate", goals.name_of(rate), goals);
   for (std::size_t v = 0; v < goals.variants().size(); ++v)
     chart.series.push_back({.name = goals.variants()[v], .colour = v});
   for (std::size_t r = 0; r < rate.values.size(); ++r) {
@@ -225,7 +224,7 @@ void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPan
       const auto n = goals.smallest_fleet(panel, goals.variants()[v], rate.values[r]);
       const auto tried = goals.tried(panel, goals.variants()[v], fleet, rate.values[r]);
       if (n)
-        row.push_back({.text = axis_text(cells.axes[fleet.axis], fleet.values[*n])});
+        row.push_back({.text = axis_text(goals.name_of(fleet), fleet.values[*n])});
       else if (tried.empty())
         row.push_back({.text = kNotRun});
       else
@@ -238,17 +237,17 @@ void add_fleets(const SweepCells& cells, const SweepGoals& goals, const SweepPan
 }
 
 /// The highest rate that each value of the other axis holds, where that is no fleet.
-Table capacity_table(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel) {
+Table capacity_table(const SweepGoals& goals, const SweepPanel& panel) {
   const PageAxis& other = goals.drawn()[goals.rate() == &goals.drawn()[0] ? 1 : 0];
   Table table =
       by_variant("The highest rate that " +
                      std::string(goals.goals().empty() ? "is not overloaded" : "meets the goals"),
-                 cells.axes[other.axis], goals);
+                 goals.name_of(other), goals);
   for (const std::string& value : other.values) {
     std::vector<Cell>& row = table.rows.emplace_back();
     row.push_back({.text = value});
     for (const std::string& variant : goals.variants())
-      row.push_back({.text = rate_reach(cells, goals, panel, variant, value).words});
+      row.push_back({.text = rate_reach(goals, panel, variant, value).words});
   }
   return table;
 }
@@ -310,14 +309,14 @@ std::string numbers_of(const LineChart& chart, const PageAxis& d, bool less_is_b
 }
 
 /// One metric of all variants along the only axis, with its goal.
-LineChart curve(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
-                const std::string& metric, bool replicated) {
+LineChart curve(const SweepGoals& goals, const SweepPanel& panel, const std::string& metric,
+                bool replicated) {
   const PageAxis& d = goals.drawn()[0];
   const MetricView view = metric_view(metric);
   LineChart chart;
   chart.subtitle = std::string(replicated ? "Means with 95 % intervals" : "One run each") +
                    "; × marks overload.";
-  chart.x = {.title = cells.axes[d.axis]};
+  chart.x = {.title = goals.name_of(d)};
   chart.y = {.title = view.title, .unit = view.unit, .from_zero = true};
   for (std::size_t v = 0; v < goals.variants().size(); ++v) {
     ChartSeries series{.name = goals.variants()[v], .colour = v};
@@ -340,13 +339,13 @@ LineChart curve(const SweepCells& cells, const SweepGoals& goals, const SweepPan
 }
 
 /// One metric along an axis of names, the best first.
-BarChart bars(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
-              const std::string& variant, const std::string& metric) {
+BarChart bars(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant,
+              const std::string& metric) {
   const PageAxis& d = goals.drawn()[0];
   const MetricView view = metric_view(metric);
   BarChart chart;
   chart.title = with_goal(goals, metric, view);
-  chart.subtitle = name_of(panel, variant) + ", by " + cells.axes[d.axis] + ", the best first; " +
+  chart.subtitle = name_of(panel, variant) + ", by " + goals.name_of(d) + ", the best first; " +
                    (goals.goals().empty() ? "" : "✓ meets the goals, ✗ misses one, ") +
                    "× is overloaded.";
   chart.unit = view.unit;
@@ -358,7 +357,7 @@ BarChart bars(const SweepCells& cells, const SweepGoals& goals, const SweepPanel
                           .value = in_base_unit(row->values.at(metric), view).value,
                           .colour = holds(state) ? std::size_t{0} : kColours - 1});
   }
-  std::stable_sort(chart.bars.begin(), chart.bars.end(), [&](const auto& a, const auto& b) {
+  std::ranges::stable_sort(chart.bars, [&](const auto& a, const auto& b) {
     return view.less_is_better ? a.value < b.value : a.value > b.value;
   });
   const auto said = [&](const BarChart::Bar& bar) {
@@ -389,8 +388,8 @@ std::string where_held(const GoalMap& map, bool no_goals) {
          where;
 }
 
-GoalMap map_of(const SweepCells& cells, const SweepGoals& goals, const SweepPanel& panel,
-               const std::string& variant, const std::string& metric) {
+GoalMap map_of(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant,
+               const std::string& metric) {
   const PageAxis& x = goals.drawn()[0];
   const PageAxis& y = goals.drawn()[1];
   const MetricView view = metric_view(metric);
@@ -398,9 +397,9 @@ GoalMap map_of(const SweepCells& cells, const SweepGoals& goals, const SweepPane
   map.columns = x.values;
   map.rows = y.values;
   // A number grows upwards, names read downwards.
-  if (y.is_numeric()) std::reverse(map.rows.begin(), map.rows.end());
-  map.x_title = cells.axes[x.axis];
-  map.y_title = cells.axes[y.axis];
+  if (y.is_numeric()) std::ranges::reverse(map.rows);
+  map.x_title = goals.name_of(x);
+  map.y_title = goals.name_of(y);
   map.unit = view.unit;
   map.less_is_better = view.less_is_better;
   double least = std::numeric_limits<double>::infinity();
@@ -434,37 +433,36 @@ GoalMap map_of(const SweepCells& cells, const SweepGoals& goals, const SweepPane
 }
 
 /// The figures of one metric in one panel.
-std::vector<Chart> figures(const SweepCells& cells, const SweepGoals& goals,
-                           const SweepPanel& panel, const std::string& metric, bool replicated) {
+std::vector<Chart> figures(const SweepGoals& goals, const SweepPanel& panel,
+                           const std::string& metric, bool replicated) {
   std::vector<Chart> out;
   if (goals.drawn().empty()) return out;
   if (goals.drawn().size() == 1 && goals.drawn()[0].is_numeric())
-    return {curve(cells, goals, panel, metric, replicated)};
+    return {curve(goals, panel, metric, replicated)};
   for (const std::string& variant : goals.variants())
     if (goals.drawn().size() == 1)
-      out.emplace_back(bars(cells, goals, panel, variant, metric));
+      out.emplace_back(bars(goals, panel, variant, metric));
     else
-      out.emplace_back(map_of(cells, goals, panel, variant, metric));
+      out.emplace_back(map_of(goals, panel, variant, metric));
   return out;
 }
 
-std::vector<Block> panel_blocks(const SweepCells& cells, const SweepGoals& goals,
-                                const SweepPanel& panel, bool replicated) {
+std::vector<Block> panel_blocks(const SweepGoals& goals, const SweepPanel& panel, bool replicated) {
   std::vector<Block> out;
   if (goals.rate() != nullptr && goals.drawn().size() == 2) {
     if (goals.fleet() != nullptr)
-      add_fleets(cells, goals, panel, out);
+      add_fleets(goals, panel, out);
     else
-      out.push_back({capacity_table(cells, goals, panel)});
+      out.push_back({capacity_table(goals, panel)});
   }
   // Metrics with a goal first.
-  std::vector<std::string> metrics = cells.metrics;
+  std::vector<std::string> metrics = goals.cells().metrics;
   std::ranges::stable_partition(
       metrics, [&](const std::string& metric) { return goal_on(goals, metric) != nullptr; });
   Charts shown{.title = "The map"}, folded;
   std::size_t drawn = 0;
   for (const std::string& metric : metrics) {
-    std::vector<Chart> all = figures(cells, goals, panel, metric, replicated);
+    std::vector<Chart> all = figures(goals, panel, metric, replicated);
     const bool open = drawn == 0 || goal_on(goals, metric) != nullptr ||
                       (goals.goals().empty() && drawn + all.size() <= kMostFigures);
     std::vector<Chart>& charts = (open ? shown : folded).charts;
@@ -477,18 +475,18 @@ std::vector<Block> panel_blocks(const SweepCells& cells, const SweepGoals& goals
   return out;
 }
 
-Table cells_table(const SweepCells& cells, const SweepGoals& goals) {
+Table cells_table(const SweepGoals& goals) {
   Table table{.columns = {{"variant", true}}};
-  for (const std::string& axis : cells.axes) table.columns.push_back({axis});
+  for (const std::string& axis : goals.cells().axes) table.columns.push_back({axis});
   table.columns.push_back({goals.goals().empty() ? "load" : "goals"});
-  for (const std::string& metric : cells.metrics) table.columns.push_back({metric});
-  for (const SweepCells::Row& row : cells.rows) {
+  for (const std::string& metric : goals.cells().metrics) table.columns.push_back({metric});
+  for (const SweepCells::Row& row : goals.cells().rows) {
     std::vector<Cell>& out = table.rows.emplace_back();
     out.push_back({.text = row.variant});
     for (const std::string& value : row.cell) out.push_back({.text = value});
     const CellState state = goals.state_of(row);
     out.push_back({.text = std::string(goal_mark(state)) + " " + std::string(goal_word(state))});
-    for (const std::string& metric : cells.metrics) {
+    for (const std::string& metric : goals.cells().metrics) {
       const auto found = row.values.find(metric);
       out.push_back(found == row.values.end() ? Cell{.text = "-"} : Cell{.number = found->second});
     }
@@ -607,7 +605,7 @@ StudyDocument sweep_document(const SweepRecord& record, const std::string& quest
   out.kicker = first.sweep + " · sweep · routesim " + first.version + " · " +
                std::to_string(cells.rows.size()) + " cells";
   out.title = question.empty() ? first.sweep : question;
-  out.verdict = verdict(record, cells, goals);
+  out.verdict = verdict(record, goals);
   out.data = {data_of(first.sweep, cells)};
   out.blocks.push_back({Heading{"Every row"}, For::kPlain});
   out.blocks.push_back({plain_table(record, cells), For::kPlain});
@@ -618,7 +616,7 @@ StudyDocument sweep_document(const SweepRecord& record, const std::string& quest
                                                       : "Where the goals hold"}});
   const std::size_t before = out.blocks.size();
   for (const SweepPanel& panel : goals.panels()) {
-    std::vector<Block> blocks = panel_blocks(cells, goals, panel, first.replications > 1);
+    std::vector<Block> blocks = panel_blocks(goals, panel, first.replications > 1);
     if (blocks.empty()) continue;
     if (panel.title.empty())
       out.blocks.insert(out.blocks.end(), blocks.begin(), blocks.end());
@@ -629,7 +627,7 @@ StudyDocument sweep_document(const SweepRecord& record, const std::string& quest
   if (out.blocks.size() == before) out.blocks.pop_back();
   lift_picture(out.blocks, "", out.verdict);
   out.blocks.push_back({Fold{"All " + std::to_string(cells.rows.size()) + " cells, in numbers",
-                             {{cells_table(cells, goals)}}},
+                             {{cells_table(goals)}}},
                         For::kPages});
   return out;
 }

@@ -15,7 +15,7 @@ namespace {
 
 template <class T>
 void add_once(std::vector<T>& list, const T& value) {
-  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+  if (std::ranges::find(list, value) == list.end()) list.push_back(value);
 }
 
 PageAxis dimension_of(const SweepCells& cells, std::size_t axis) {
@@ -29,8 +29,8 @@ PageAxis dimension_of(const SweepCells& cells, std::size_t axis) {
     }
     d.numbers.push_back(*number);
   }
-  std::sort(d.numbers.begin(), d.numbers.end());
-  std::stable_sort(d.values.begin(), d.values.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(d.numbers);
+  std::ranges::stable_sort(d.values, [](const auto& a, const auto& b) {
     return number_from(a).value_or(0) < number_from(b).value_or(0);
   });
   return d;
@@ -164,9 +164,8 @@ SweepGoals::SweepGoals(const SweepCells& cells) : cells_(cells) {
   std::vector<PageAxis> all;
   for (std::size_t a = 0; a < cells.axes.size(); ++a) {
     const PageAxis d = dimension_of(cells, a);
-    const bool tied = std::any_of(all.begin(), all.end(), [&](const PageAxis& other) {
-      return decides(cells, other.axis, a);
-    });
+    const bool tied = std::ranges::any_of(
+        all, [&](const PageAxis& other) { return decides(cells, other.axis, a); });
     if (d.values.size() > 1 && !tied) all.push_back(d);
   }
   choose_axes(all);
@@ -186,8 +185,8 @@ void SweepGoals::choose_axes(std::vector<PageAxis> all) {
         d.is_numeric() && (has_word(name, kRateWords) || has_word(name, kFleetWords));
     return std::pair(known ? 1 : 0, d.values.size());
   };
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const PageAxis& a, const PageAxis& b) { return rank(a) > rank(b); });
+  std::ranges::stable_sort(all,
+                           [&](const PageAxis& a, const PageAxis& b) { return rank(a) > rank(b); });
   if (all.size() > 2) all.resize(2);
   // The rate runs to the right.
   if (all.size() == 2 && has_word(cells_.axes[all[1].axis], kRateWords) &&
@@ -203,11 +202,11 @@ void SweepGoals::make_panels(const std::vector<PageAxis>& all) {
     std::string title;
     for (const PageAxis& d : all) {
       const auto is_it = [&](const PageAxis& other) { return other.axis == d.axis; };
-      if (std::any_of(drawn_.begin(), drawn_.end(), is_it)) continue;
+      if (std::ranges::any_of(drawn_, is_it)) continue;
       key.push_back(row.cell[d.axis]);
       title += (title.empty() ? "" : ", ") + cells_.axes[d.axis] + " " + row.cell[d.axis];
     }
-    const auto at = std::find(keys.begin(), keys.end(), key);
+    const auto at = std::ranges::find(keys, key);
     const auto index = static_cast<std::size_t>(at - keys.begin());
     if (at == keys.end()) {
       keys.push_back(key);

@@ -60,6 +60,8 @@ class SweepGoals {
   /// Keeps a reference to `cells`.
   explicit SweepGoals(const SweepCells& cells);
 
+  const SweepCells& cells() const { return cells_; }
+  const std::string& name_of(const PageAxis& axis) const { return cells_.axes[axis.axis]; }
   const std::vector<MetricGoal>& goals() const { return goals_; }
   const std::vector<std::string>& variants() const { return variants_; }
   /// The drawn axes, at most two: rate and fleet size where the sweep has both, else those with the

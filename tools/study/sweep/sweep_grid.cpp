@@ -276,8 +276,8 @@ std::optional<bool> meets_bound(const std::string& text, const std::string& valu
 
 bool matches_value(const ConfigNode& wanted, const AxisValue& value) {
   if (wanted.is_sequence())
-    return std::any_of(wanted.items().begin(), wanted.items().end(),
-                       [&](const Ptr& item) { return matches_value(*item, value); });
+    return std::ranges::any_of(wanted.items(),
+                               [&](const Ptr& item) { return matches_value(*item, value); });
   if (wanted.is_scalar())
     if (const std::optional<bool> met = meets_bound(wanted.text(), value.json)) return *met;
   const std::string json = node_json(wanted);
@@ -314,8 +314,8 @@ std::vector<Condition> read_exclusion(const Document& exclusion, const std::stri
 }
 
 bool excluded(const GridCell& cell, const std::vector<Condition>& conditions) {
-  return std::all_of(conditions.begin(), conditions.end(),
-                     [&](const Condition& c) { return c.matches[cell[c.dimension]]; });
+  return std::ranges::all_of(conditions,
+                             [&](const Condition& c) { return c.matches[cell[c.dimension]]; });
 }
 
 /// Two axes must not share a name (rows could not be told apart) or a path (one would win).

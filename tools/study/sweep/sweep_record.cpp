@@ -197,7 +197,7 @@ void add_goals(SweepPlan& plan, const Provenance& provenance, Diagnostics& found
     }
     plan.config.goals[i] = goal.value->text;
     const MetricName& metric = goal.value->metric;
-    if (std::find(plan.metrics.begin(), plan.metrics.end(), metric) == plan.metrics.end())
+    if (std::ranges::find(plan.metrics, metric) == plan.metrics.end())
       plan.metrics.push_back(metric);
   }
 }
@@ -210,7 +210,7 @@ std::vector<MetricName> read_metrics(const std::vector<std::string>& names,
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string path = element_path("metrics", i);
     Parsed<MetricName> parsed = parse_metric_name(names[i]);
-    if (parsed.value && std::find(metrics.begin(), metrics.end(), *parsed.value) != metrics.end())
+    if (parsed.value && std::ranges::find(metrics, *parsed.value) != metrics.end())
       parsed = {{}, "is named twice (got " + printable(names[i]) + ")", {}};
     if (parsed.value) {
       metrics.push_back(*parsed.value);

@@ -334,8 +334,7 @@ class SweepRunner {
       for (std::size_t r = 0; r < replications; ++r)
         work_.push_back({.active = &active, .replication = r, .cost = plan.rows[row].cost});
     }
-    std::stable_sort(work_.begin(), work_.end(),
-                     [](const Work& a, const Work& b) { return a.cost > b.cost; });
+    std::ranges::stable_sort(work_, [](const Work& a, const Work& b) { return a.cost > b.cost; });
     experiment.progress().questions = rows.size();
     for (const Work& work : work_) experiment.progress().cost += work.cost;
   }

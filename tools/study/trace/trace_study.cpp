@@ -79,7 +79,7 @@ constexpr std::size_t kMostPrefixes = 10;
 LengthSummary summarize(std::vector<std::int64_t>& lengths) {
   LengthSummary out;
   if (lengths.empty()) return out;
-  std::sort(lengths.begin(), lengths.end());
+  std::ranges::sort(lengths);
   const auto rank = [&](std::size_t percent) {
     const std::size_t n = (lengths.size() * percent + 99) / 100;
     return lengths[std::max<std::size_t>(n, 1) - 1];
@@ -208,9 +208,9 @@ void PrefixCount::find_prefixes(TraceStudy& out) const {
                               .requests = blocks_[i].requests,
                               .first_request = blocks_[i].first_request});
   const auto repeated = [](const SharedPrefix& p) { return p.tokens * (p.requests - 1); };
-  std::stable_sort(
-      out.prefixes.begin(), out.prefixes.end(),
-      [&](const SharedPrefix& a, const SharedPrefix& b) { return repeated(a) > repeated(b); });
+  std::ranges::stable_sort(out.prefixes, [&](const SharedPrefix& a, const SharedPrefix& b) {
+    return repeated(a) > repeated(b);
+  });
   if (out.prefixes.size() > kMostPrefixes) out.prefixes.resize(kMostPrefixes);
 }
 

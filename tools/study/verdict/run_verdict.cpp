@@ -5,7 +5,7 @@
 
 #include "tools/render/document.h"
 #include "tools/results/text_table.h"
-#include "tools/study/verdict/contest.h"
+#include "tools/study/verdict/run_view.h"
 #include "tools/study/verdict/verdict_parts.h"
 
 namespace routesim::tools {
@@ -438,12 +438,8 @@ std::string load_of(const VariantView& v) {
 /// The variants by the load they face, in their order.
 std::vector<Indices> by_load(const PageRun& run) {
   std::vector<std::pair<std::string, Indices>> groups;
-  for (std::size_t i = 0; i < run.variants.size(); ++i) {
-    const std::string load = load_of(run.variants[i]);
-    auto group = std::ranges::find(groups, load, &std::pair<std::string, Indices>::first);
-    if (group == groups.end()) group = groups.insert(group, {load, {}});
-    group->second.push_back(i);
-  }
+  for (std::size_t i = 0; i < run.variants.size(); ++i)
+    entry_of(groups, load_of(run.variants[i])).push_back(i);
   std::vector<Indices> all;
   for (auto& [load, members] : groups) all.push_back(std::move(members));
   return all;

@@ -12,7 +12,7 @@
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
-#include "tools/study/verdict/contest.h"
+#include "tools/study/verdict/run_view.h"
 
 namespace routesim::tools {
 
