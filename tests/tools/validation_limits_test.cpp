@@ -127,25 +127,18 @@ TEST(ValidationLimits, ABentCurveBreaksALimitOfItsExperiment) {
 std::vector<ScenarioValidation> two_rows() {
   ScenarioValidation v;
   v.scenario = "hand";
-  v.errors.push_back({.experiment = "e",
-                      .policy = "smart",
-                      .metric = "ttft",
-                      .statistic = "p50",
-                      .cells = 2,
-                      .mape = 8,
-                      .worst = -12.5,
-                      .worst_stage = "1"});
-  v.difference_errors.push_back({.experiment = "e",
-                                 .base_policy = "rr",
-                                 .policy = "smart",
-                                 .metric = "ttft",
-                                 .statistic = "p50",
-                                 .cells = 2,
-                                 .signs_agree = 1,
-                                 .mean_points = 3.04,
-                                 .worst_points = 20,
-                                 .worst_stage = "1",
-                                 .mean_ratio_error = 0});
+  ErrorSummary& e = v.errors.emplace_back(ErrorSummary{{"e", "smart", "", "ttft", "p50"}});
+  e.cells = 2;
+  e.mape = 8;
+  e.worst = -12.5;
+  e.worst_stage = "1";
+  DifferenceSummary& s =
+      v.difference_errors.emplace_back(DifferenceSummary{{"e", "smart", "rr", "ttft", "p50"}});
+  s.cells = 2;
+  s.signs_agree = 1;
+  s.mean_points = 3.04;
+  s.worst_points = 20;
+  s.worst_stage = "1";
   return {v};
 }
 

@@ -115,16 +115,15 @@ constexpr std::array<Quantity, 6> kQuantities = {{{kTimes, kTimeUnits},
                                                   {kShares, kShareUnits}}};
 
 bool has(Words words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 /// Why the row's unit or value is impossible for `metric` (the row's, in the simulator's word): a
 /// unit of another quantity, a negative number, a share above one. Empty when nothing is wrong, and
 /// for a metric that is not known here. `unit` is the row's, in its plain spelling.
 std::string why_impossible(const MeasuredRow& row, std::string_view metric, std::string_view unit) {
-  const auto quantity =
-      std::find_if(kQuantities.begin(), kQuantities.end(),
-                   [metric](const Quantity& q) { return has(q.metrics, metric); });
+  const auto quantity = std::ranges::find_if(
+      kQuantities, [metric](const Quantity& q) { return has(q.metrics, metric); });
   if (quantity == kQuantities.end()) return {};
   // Without a unit the number is in the metric's own.
   if (!unit.empty() && !has(quantity->units, unit))
@@ -280,17 +279,14 @@ double PolicyDifference::ratio_error() const {
 namespace {
 
 /// The row of the error tables that a cell belongs to.
-ErrorSummary row_of(const ValidationCell& cell) {
+ErrorRow row_of(const ValidationCell& cell) {
   return {.experiment = cell.row.experiment,
           .policy = cell.row.policy,
           .metric = plain_metric(cell.row.metric),
           .statistic = plain_statistic(cell.row.statistic)};
 }
 
-bool same_row(const ErrorSummary& a, const ErrorSummary& b) {
-  return std::tie(a.experiment, a.policy, a.metric, a.statistic) ==
-         std::tie(b.experiment, b.policy, b.metric, b.statistic);
-}
+bool same_row(const ErrorRow& a, const ErrorRow& b) { return a == b; }
 
 /// Counts a cell with this error; sums become means in finish_row().
 void add_cell(ErrorSummary& s, const ValidationCell& cell, double error) {
@@ -307,8 +303,7 @@ void add_cell(ErrorSummary& s, const ValidationCell& cell, double error) {
 /// The row like this one, added when there is none.
 template <class Row, class Same>
 Row& row_in(std::vector<Row>& rows, Row row, const Same& same) {
-  const auto it =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& other) { return same(other, row); });
+  const auto it = std::ranges::find_if(rows, [&](const Row& other) { return same(other, row); });
   if (it != rows.end()) return *it;
   rows.push_back(std::move(row));
   return rows.back();
@@ -325,7 +320,7 @@ void summarise_errors(ScenarioValidation& v) {
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     if (cell.status != CellStatus::kScored || !error) continue;
-    add_cell(row_in(v.errors, row_of(cell), same_row), cell, *error);
+    add_cell(row_in(v.errors, ErrorSummary{row_of(cell)}, same_row), cell, *error);
   }
   for (ErrorSummary& s : v.errors) finish_row(s);
 }
@@ -335,7 +330,7 @@ void summarise_left_out(ScenarioValidation& v) {
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     if (cell.status != CellStatus::kShown || cell.repeats || !error) continue;
-    const LeftOut row{.would = row_of(cell), .reason = cell.reason};
+    const LeftOut row{.would = {row_of(cell)}, .reason = cell.reason};
     const auto same = [](const LeftOut& a, const LeftOut& b) {
       return same_row(a.would, b.would) && a.reason == b.reason;
     };
@@ -369,17 +364,7 @@ const ValidationCell* counterpart(const ScenarioValidation& v, const ValidationC
 void summarise_differences(ScenarioValidation& v) {
   for (const PolicyDifference& d : v.differences) {
     if (!d.scored) continue;
-    const auto same = [](const DifferenceSummary& a, const DifferenceSummary& b) {
-      return std::tie(a.experiment, a.base_policy, a.policy, a.metric, a.statistic) ==
-             std::tie(b.experiment, b.base_policy, b.policy, b.metric, b.statistic);
-    };
-    DifferenceSummary& s = row_in(v.difference_errors,
-                                  DifferenceSummary{.experiment = d.experiment,
-                                                    .base_policy = d.base_policy,
-                                                    .policy = d.policy,
-                                                    .metric = d.metric,
-                                                    .statistic = d.statistic},
-                                  same);
+    DifferenceSummary& s = row_in(v.difference_errors, DifferenceSummary{d.names()}, same_row);
     ++s.cells;
     s.signs_agree += d.sign_agrees() ? 1 : 0;
     s.mean_points += std::abs(d.error_points());
@@ -410,16 +395,13 @@ void summarise(ScenarioValidation& v) {
     const ValidationCell* base = counterpart(v, cell);
     if (base == nullptr || !base->simulated() || !cell.simulated()) continue;
     if (base->row.value == 0 || base->mean() == 0) continue;
-    v.differences.push_back(
-        {.experiment = cell.row.experiment,
-         .base_policy = base->row.policy,
-         .policy = cell.row.policy,
-         .stage = cell.row.stage,
-         .metric = plain_metric(cell.row.metric),
-         .statistic = plain_statistic(cell.row.statistic),
-         .measured = 100 * (cell.row.value / base->row.value - 1),
-         .simulated = 100 * (cell.mean() / base->mean() - 1),
-         .scored = cell.status == CellStatus::kScored && base->status == CellStatus::kScored});
+    PolicyDifference d{row_of(cell)};
+    d.against = base->row.policy;
+    d.stage = cell.row.stage;
+    d.measured = 100 * (cell.row.value / base->row.value - 1);
+    d.simulated = 100 * (cell.mean() / base->mean() - 1);
+    d.scored = cell.status == CellStatus::kScored && base->status == CellStatus::kScored;
+    v.differences.push_back(std::move(d));
   }
   summarise_differences(v);
 }
@@ -562,7 +544,7 @@ ScenarioValidation ValidationBook::finish() const {
              plain_statistic(other.row.statistic) == plain_statistic(next.row.statistic);
     };
     // One measurement printed twice counts once.
-    const auto it = std::find_if(v.cells.begin(), v.cells.end(), repeats);
+    const auto it = std::ranges::find_if(v.cells, repeats);
     if (next.status == CellStatus::kScored && it != v.cells.end()) {
       next.status = CellStatus::kShown;
       next.repeats = true;

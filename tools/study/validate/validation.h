@@ -73,12 +73,18 @@ struct ValidationCell {
   std::optional<double> error() const;
 };
 
+/// A row of an error table, by the names that tell it from others.
+struct ErrorRow {
+  std::string experiment = {}, policy = {};
+  std::string against = {};  ///< The policy it is compared with; else empty.
+  std::string metric = {}, statistic = {};
+
+  const ErrorRow& names() const { return *this; }
+  auto operator<=>(const ErrorRow&) const = default;
+};
+
 /// Error of one metric and statistic under one policy, over its scored cells.
-struct ErrorSummary {
-  std::string experiment;
-  std::string policy;
-  std::string metric;
-  std::string statistic;
+struct ErrorSummary : ErrorRow {
   std::size_t cells = 0;
   double mape = 0;   ///< Mean |error|, %.
   double bias = 0;   ///< Mean error, %.
@@ -98,13 +104,8 @@ struct LeftOut {
 };
 
 /// The change that a policy makes against the scenario's first one, in one cell.
-struct PolicyDifference {
-  std::string experiment;
-  std::string base_policy;
-  std::string policy;
-  std::string stage;
-  std::string metric;
-  std::string statistic;
+struct PolicyDifference : ErrorRow {
+  std::string stage = {};
   double measured = 0;   ///< 100 (policy / base - 1), %.
   double simulated = 0;  ///< The same of the seed means.
   bool scored = false;   ///< Both cells are.
@@ -116,12 +117,7 @@ struct PolicyDifference {
 };
 
 /// Error of the differences of one metric and statistic, over the scored ones.
-struct DifferenceSummary {
-  std::string experiment;
-  std::string base_policy;
-  std::string policy;
-  std::string metric;
-  std::string statistic;
+struct DifferenceSummary : ErrorRow {
   std::size_t cells = 0;
   std::size_t signs_agree = 0;
   double mean_points = 0;   ///< Mean |error_points|.

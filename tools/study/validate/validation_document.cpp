@@ -171,7 +171,7 @@ Table difference_error_table(const ScenarioValidation& v, const std::string& pat
     table.rows.push_back(
         {words(s.experiment),
          words(s.policy),
-         words(s.base_policy),
+         words(s.against),
          words(s.metric),
          words(s.statistic),
          {.text = std::to_string(s.signs_agree) + " of " + std::to_string(s.cells)},
@@ -260,11 +260,7 @@ std::optional<LineChart> curve(const std::vector<const ValidationCell*>& cells,
 Charts error_plots(const ScenarioValidation& v) {
   constexpr std::size_t kMostRows = 12;
   std::vector<std::pair<std::string, std::vector<const ErrorSummary*>>> policies;
-  for (const ErrorSummary& row : v.errors) {
-    auto at = std::ranges::find(policies, row.policy, [](const auto& p) { return p.first; });
-    if (at == policies.end()) at = policies.insert(at, {row.policy, {}});
-    at->second.push_back(&row);
-  }
+  for (const ErrorSummary& row : v.errors) entry_of(policies, row.policy).push_back(&row);
   Charts out;
   for (auto& [policy, rows] : policies) {
     std::ranges::stable_sort(rows, std::ranges::greater{}, &ErrorSummary::mape);

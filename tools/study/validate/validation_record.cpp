@@ -8,7 +8,6 @@
 #include <cmath>
 #include <set>
 #include <string_view>
-#include <tuple>
 
 #include "base/config_node.h"
 #include "base/describe.h"
@@ -35,44 +34,24 @@ constexpr char kExample[] =
 
 /// `p99.9` as `p99p9`, `median` as `p50`.
 std::string plain(std::string statistic) {
-  std::replace(statistic.begin(), statistic.end(), '.', 'p');
+  std::ranges::replace(statistic, '.', 'p');
   return statistic == "median" ? "p50" : statistic;
-}
-
-/// A row of either table, by the names that tell it from others.
-using RowKey = std::tuple<std::string, std::string, std::string, std::string, std::string>;
-
-RowKey key_of(const RowLimit& l) {
-  return {l.experiment, l.policy, l.against, l.metric, l.statistic};
 }
 
 /// The present values of the tables, in the form of limits.
 std::vector<RowLimit> present_rows(const std::vector<ScenarioValidation>& all) {
   std::vector<RowLimit> rows;
   for (const ScenarioValidation& v : all) {
-    for (const ErrorSummary& s : v.errors) {
-      RowLimit& row = rows.emplace_back();
-      row.experiment = s.experiment;
-      row.policy = s.policy;
-      row.metric = s.metric;
-      row.statistic = s.statistic;
-      row.cells = s.cells;
-      row.error = s.mape;
-      row.worst = std::abs(s.worst);
-    }
-    for (const DifferenceSummary& s : v.difference_errors) {
-      RowLimit& row = rows.emplace_back();
-      row.experiment = s.experiment;
-      row.policy = s.policy;
-      row.against = s.base_policy;
-      row.metric = s.metric;
-      row.statistic = s.statistic;
-      row.cells = s.cells;
-      row.error = s.mean_points;
-      row.worst = std::abs(s.worst_points);
-      row.ratio = s.mean_ratio_error;
-      row.signs = s.signs_agree;
-    }
+    for (const ErrorSummary& s : v.errors)
+      rows.push_back({s, {}, s.cells, s.mape, std::abs(s.worst)});
+    for (const DifferenceSummary& s : v.difference_errors)
+      rows.push_back({s,
+                      {},
+                      s.cells,
+                      s.mean_points,
+                      std::abs(s.worst_points),
+                      s.mean_ratio_error,
+                      s.signs_agree});
   }
   return rows;
 }
@@ -115,15 +94,11 @@ class RecordReader {
 RowLimit limit_of(const std::vector<std::string>& fields, const SourceLocation& where,
                   Diagnostics& diagnostics) {
   RecordReader read(fields, where, diagnostics);
-  RowLimit limit{.where = where,
-                 .experiment = fields[0],
-                 .policy = fields[1],
-                 .against = fields[2],
-                 .metric = fields[3],
-                 .statistic = fields[4],
-                 .cells = read.count(5),
-                 .error = read.number(6),
-                 .worst = read.number(7)};
+  RowLimit limit{{fields[0], fields[1], fields[2], fields[3], fields[4]},
+                 where,
+                 read.count(5),
+                 read.number(6),
+                 read.number(7)};
   if (!limit.against.empty()) {
     limit.ratio = read.number(8);
     limit.signs = read.count(9);
@@ -215,7 +190,7 @@ std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::strin
         "`routesim validate --output limits=PATH` writes such a file");
     return limits;
   }
-  std::set<RowKey> seen;
+  std::set<ErrorRow> seen;
   while (splitter.next(fields, places)) {
     const SourceLocation& where = places.front();
     if (fields.size() != kColumns.size()) {
@@ -224,7 +199,7 @@ std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::strin
       continue;
     }
     limits.push_back(limit_of(fields, where, diagnostics));
-    if (!seen.insert(key_of(limits.back())).second)
+    if (!seen.insert(limits.back()).second)
       diagnostics.error(where, "", "repeats the limit of an earlier line");
   }
   return limits;
@@ -233,12 +208,11 @@ std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::strin
 std::string render_limits_csv(const std::vector<ScenarioValidation>& all) {
   std::string out = joined(kColumns) + "\n";
   for (const RowLimit& row : present_rows(all)) {
-    for (const std::string& name :
-         {row.experiment, row.policy, row.against, row.metric, row.statistic})
-      out += csv_field(name) + ",";
-    out += std::to_string(row.cells) + "," + with_margin(row.error) + "," + with_margin(row.worst) +
-           "," + (row.ratio ? with_margin(*row.ratio) : std::string()) + "," +
-           (row.signs ? std::to_string(*row.signs) : std::string()) + "\n";
+    const auto margin = [](const std::optional<double>& value) {
+      return value ? with_margin(*value) : std::string();
+    };
+    out += csv_line(row.experiment, row.policy, row.against, row.metric, row.statistic, row.cells,
+                    with_margin(row.error), with_margin(row.worst), margin(row.ratio), row.signs);
   }
   return out;
 }
@@ -267,17 +241,17 @@ void check_limits(const std::vector<RowLimit>& limits, const std::string& file,
                   const std::vector<ScenarioValidation>& all, LimitFindings& findings) {
   const std::vector<RowLimit> rows = present_rows(all);
   const auto same = [](const RowLimit& a) {
-    return [&a](const RowLimit& b) { return key_of(a) == key_of(b); };
+    return [&a](const RowLimit& b) { return a.names() == b.names(); };
   };
   for (const RowLimit& limit : limits) {
-    const auto row = std::find_if(rows.begin(), rows.end(), same(limit));
+    const auto row = std::ranges::find_if(rows, same(limit));
     if (row == rows.end())
       findings.unmatched.error(limit.where, "", "the error tables have no row " + name_of(limit));
     else
       check_row(limit, *row, findings.exceeded);
   }
   for (const RowLimit& row : rows)
-    if (std::none_of(limits.begin(), limits.end(), same(row)))
+    if (std::ranges::none_of(limits, same(row)))
       findings.unmatched.error({.file = file}, "", "has no limit for " + name_of(row),
                                "`routesim validate --output limits=PATH` writes one for every row");
 }
@@ -380,11 +354,17 @@ void describe(Describer& d, ValidationCell& r) {
   text_unless_empty(d, {"reason", "Why it is not scored, or not simulated."}, r.reason);
 }
 
-void describe(Describer& d, ErrorSummary& r) {
+/// `against` is part of rows about what a policy changes.
+void describe_names(Describer& d, ErrorRow& r, bool compares) {
   field(d, {"experiment", "The publication."}, r.experiment);
   field(d, {"policy", "As published."}, r.policy);
+  if (compares) field(d, {"against", "The policy it is compared with."}, r.against);
   field(d, {"metric", "What was compared."}, r.metric);
   field(d, {"statistic", "Its statistic."}, r.statistic);
+}
+
+void describe(Describer& d, ErrorSummary& r) {
+  describe_names(d, r, false);
   field(d, {"cells", "Published numbers."}, r.cells);
   field(d, {"mape_percent", "Mean of the absolute errors, %."}, r.mape);
   field(d, {"bias_percent", "Mean error, %."}, r.bias);
@@ -404,7 +384,7 @@ void describe(Describer& d, LeftOut& r) {
 void describe(Describer& d, PolicyDifference& r) {
   field(d, {"experiment", "The publication."}, r.experiment);
   field(d, {"policy", "As published."}, r.policy);
-  field(d, {"against", "The policy it is compared with."}, r.base_policy);
+  field(d, {"against", "The policy it is compared with."}, r.against);
   field(d, {"stage", "As published."}, r.stage);
   field(d, {"metric", "What was compared."}, r.metric);
   field(d, {"statistic", "Its statistic."}, r.statistic);
@@ -417,11 +397,7 @@ void describe(Describer& d, PolicyDifference& r) {
 }
 
 void describe(Describer& d, DifferenceSummary& r) {
-  field(d, {"experiment", "The publication."}, r.experiment);
-  field(d, {"policy", "As published."}, r.policy);
-  field(d, {"against", "The policy it is compared with."}, r.base_policy);
-  field(d, {"metric", "What was compared."}, r.metric);
-  field(d, {"statistic", "Its statistic."}, r.statistic);
+  describe_names(d, r, true);
   field(d, {"cells", "Differences scored."}, r.cells);
   field(d, {"signs_agree", "Those that go the same way."}, r.signs_agree);
   field(d, {"mean_points", "Mean of the absolute errors, points."}, r.mean_points);
@@ -462,10 +438,7 @@ ValidationRecord validation_record(const std::vector<ScenarioValidation>& all,
   }
   for (ScenarioValidation& v : out.scenarios)
     for (ErrorSummary& s : v.errors) {
-      const auto limit = std::ranges::find_if(limits, [&](const RowLimit& l) {
-        return l.against.empty() && l.experiment == s.experiment && l.policy == s.policy &&
-               l.metric == s.metric && l.statistic == s.statistic;
-      });
+      const auto limit = std::ranges::find(limits, s.names(), &RowLimit::names);
       if (limit != limits.end()) s.limit = limit->error;
     }
   return out;
@@ -477,28 +450,13 @@ std::string validation_csv(const std::vector<ScenarioValidation>& all) {
       "error_percent,status,reason\n";
   for (const ScenarioValidation& v : all)
     for (const ValidationCell& cell : v.cells) {
-      const auto number = [](const std::optional<double>& value) {
-        return value ? number_text(*value) : std::string();
-      };
       const auto simulated = [&](double value) {
         return cell.simulated() ? std::optional(value) : std::nullopt;
       };
-      std::vector<std::string> fields = {v.scenario,
-                                         cell.row.experiment,
-                                         cell.row.policy,
-                                         cell.variant,
-                                         cell.row.stage,
-                                         cell.row.metric,
-                                         cell.row.statistic,
-                                         cell.row.unit,
-                                         number(cell.row.value),
-                                         number(simulated(cell.mean())),
-                                         number(simulated(cell.seed_deviation())),
-                                         number(cell.error()),
-                                         std::string(enum_name(cell.status)),
-                                         cell.reason};
-      for (std::string& field : fields) field = csv_field(field);
-      out += fmt::format("{}\n", fmt::join(fields, ","));
+      out += csv_line(v.scenario, cell.row.experiment, cell.row.policy, cell.variant,
+                      cell.row.stage, cell.row.metric, cell.row.statistic, cell.row.unit,
+                      cell.row.value, simulated(cell.mean()), simulated(cell.seed_deviation()),
+                      cell.error(), enum_name(cell.status), cell.reason);
     }
   return out;
 }

@@ -29,13 +29,8 @@ struct ErrorGate {
 std::optional<ErrorGate> parse_error_gate(const std::string& text, Diagnostics& diagnostics);
 
 /// The limit of one row of an error table.
-struct RowLimit {
+struct RowLimit : ErrorRow {
   SourceLocation where = {};
-  std::string experiment = {};
-  std::string policy = {};
-  std::string against = {};  ///< A policy, for a row about what the policy changes; else empty.
-  std::string metric = {};
-  std::string statistic = {};
   std::size_t cells = 0;             ///< Exactly so many: a lost cell could make a mean smaller.
   double error = 0;                  ///< Limit of the mean error, in % or in points.
   double worst = 0;                  ///< Limit of the worst error's size, in the same unit.

@@ -133,7 +133,7 @@ void compare_stated_load(const sim::RunPlan& plan, const models::Catalogue& cata
   const PlannedLoad planned = planned_load(plan);
   Comparison comparison(planned, force, diagnostics);
   for (const StatedLoad& stated : table.loads) {
-    const bool known = std::any_of(plan.pools.begin(), plan.pools.end(), [&](const auto& pool) {
+    const bool known = std::ranges::any_of(plan.pools, [&](const auto& pool) {
       return !stated.model || same_model(stated.model->value, pool.config.model, catalogue);
     });
     if (!known && !plan.pools.empty())
@@ -205,7 +205,7 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
       sim::Scenario resolved = variant.scenario;
       Diagnostics said;  // prepare() read the same files.
       compare_stated_load(*plan, scenario_catalogue(variant, resolved, said), table, force, found);
-      if (std::find(files.begin(), files.end(), table.file) == files.end()) {
+      if (std::ranges::find(files, table.file) == files.end()) {
         files.push_back(table.file);
         add_unscored(table.file, input, found);
       }
