@@ -136,18 +136,22 @@ class RandomPlan {
   }
 
   /// A day of the fleet in some mode, whose goals agree with each other.
-  DayOutcome day_of(const FleetSize& size, const std::string& mode) {
-    DayOutcome day{.mode = mode, .stages = 24};
-    day.servers.assign(size.size(), static_cast<double>(size.front()));
+  DayOfFleet day_of(const FleetSize& size, const std::string& mode) {
+    DayOfFleet day{.autoscaler = mode, .meets = true, .stages = 24};
+    for (const PlanPool& pool : c_.space.config.pools)
+      day.servers.items.emplace_back(pool.pool, static_cast<double>(size.front()));
     day.server_hours = 24 * static_cast<double>(size.front());
     day.price_per_day = 100 + static_cast<double>(one_of(400));
-    for (std::size_t g = 0; g < day_goals(c_.space.goals).size(); ++g) {
-      const std::size_t missed = one_of(3) == 0 ? 1 + one_of(5) : 0;
-      day.goals.push_back({.value = 1,
+    for (const PlanGoal& goal : day_goals(c_.space.goals)) {
+      const auto missed = static_cast<std::int64_t>(one_of(3) == 0 ? 1 + one_of(5) : 0);
+      day.goals.push_back({.goal = goal.text,
+                           .name = goal.label,
+                           .bound = goal.bound,
+                           .value = 1,
                            .worst = 2,
                            .worst_at = "09:00",
-                           .missed = missed,
-                           .meets_whole = missed == 0 && one_of(8) > 0});
+                           .missed = missed});
+      day.meets = missed == 0 && one_of(8) > 0 && day.meets;
       day.missed = std::max(day.missed, missed);
     }
     return day;
@@ -209,9 +213,10 @@ class RandomPlan {
     if (one_of(5) > 0) plan.knee_fails = 1.03 * plan.knee;
     plan.spares_today = static_cast<std::int64_t>(one_of(4));
     const char* const kResources[] = {"", "KV blocks", "hot prefix", "hot prefix, transfer"};
-    plan.binding = {
-        .what = kResources[one_of(4)], .goal = "ttft_ms.p99", .missed_by = 0.9 + random_.uniform()};
-    plan.binding.with_double = plan.binding.missed_by * (0.4 + 0.6 * random_.uniform());
+    plan.binding = {.resource = kResources[one_of(4)],
+                    .goal = "ttft_ms.p99",
+                    .missed_by = 0.9 + random_.uniform()};
+    plan.binding.missed_by_with_double = *plan.binding.missed_by * (0.4 + 0.6 * random_.uniform());
     plan.band.fraction = 0.03 + 0.2 * random_.uniform();
     if (maybe()) plan.band.longer = more(plan.size, static_cast<std::int64_t>(one_of(3)));
     if (one_of(3) > 0) {

@@ -289,8 +289,6 @@ Table windows_table(const PlanRecord& r, const std::string& path) {
 
 // ------------------------------------------------------------------------------ days
 
-using DayOfFleet = PlanRecord::DayOfFleet;
-
 /// `hour`, or `stage` where the day is reported in others.
 std::string stage_word(const PlanRecord& r) {
   return r.day && r.day->report_every_s == 3600 ? "hour" : "stage";
@@ -300,7 +298,7 @@ std::string stage_word(const PlanRecord& r) {
 std::string day_text(const PlanRecord& r, const DayOfFleet& day) {
   if (day.meets) return "meets every goal in every " + stage_word(r);
   std::vector<std::string> misses;
-  for (const PlanRecord::DayGoal& goal : day.goals)
+  for (const DayGoal& goal : day.goals)
     if (goal.missed > 0)
       misses.push_back(fmt::format("{} in {} of {}, worst at {} ({})", goal.name, goal.missed,
                                    counted(static_cast<std::size_t>(day.stages), stage_word(r)),
@@ -362,7 +360,7 @@ Table day_table(const PlanRecord& r, const std::string& path) {
                           {stage_word(r) + "s that miss"}}};
   const auto& first = r.plans.front().day;
   if (!first || first->empty()) return table;
-  for (const PlanRecord::DayGoal& goal : first->front().goals)
+  for (const DayGoal& goal : first->front().goals)
     table.columns.push_back({goal.name + " at worst"});
   for (std::size_t i = 0; i < r.plans.size(); ++i)
     for (std::size_t m = 0; r.plans[i].day && m < r.plans[i].day->size(); ++m) {
@@ -379,7 +377,7 @@ Table day_table(const PlanRecord& r, const std::string& path) {
                                price(day.price_per_day, here + "price_per_day"),
                                {.text = fmt::format("{} of {}", day.missed, day.stages)}};
       for (std::size_t g = 0; g < day.goals.size(); ++g) {
-        const PlanRecord::DayGoal& goal = day.goals[g];
+        const DayGoal& goal = day.goals[g];
         const MetricView view = goal_view(goal.name);
         Cell cell{.text = "- at " + goal.worst_at};
         if (goal.worst && std::isfinite(*goal.worst))
@@ -588,7 +586,7 @@ Table front_table(const PlanRecord& r, const std::string& path) {
 
 /// The resource that a plan runs short of, just above its knee.
 std::string binding_sentence(const Choice& plan) {
-  const PlanRecord::Binding& b = *plan.binding;
+  const Binding& b = *plan.binding;
   if (!plan.knee_fails_at)
     return "no rate up to " + plan_number(plan.knee_requests_per_s.value_or(0)) + " req/s fails.";
   const double missed_by = b.missed_by.value_or(INFINITY);
@@ -739,7 +737,7 @@ Table manifest(const PlanRecord& r) {
   };
   add("scenario", r.scenario);
   add("routesim", r.version + (r.commit.empty() ? "" : " (" + r.commit + ")"));
-  for (const PlanRecord::Price& p : r.prices)
+  for (const PlanPrice& p : r.prices)
     add("one " + p.accelerator,
         dollars(p.per_hour) + " an hour" +
             (p.reserved_per_hour ? ", " + dollars(*p.reserved_per_hour) + " reserved" : "") +

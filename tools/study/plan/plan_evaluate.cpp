@@ -11,6 +11,7 @@
 #include "sim/fleet/fleet.h"
 #include "sim/observe/metrics_collector.h"
 #include "sim/plan/fleet_plan.h"
+#include "tools/results/described_json.h"
 #include "tools/results/metric_name.h"
 #include "tools/results/metrics.h"
 #include "tools/results/text_table.h"
@@ -79,32 +80,15 @@ std::vector<sim::FleetEventConfig> possible(const sim::Scenario& s,
   return events;
 }
 
-}  // namespace
-
+/// Until the last server that `events` touch is one that the router sends to again, by a dry run of
+/// the fleet without requests; 0 where nothing comes back. O(events and starts of servers).
 Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConfig> events) {
   sim::RunPlan changed = plan;
   sim::set_events(changed, std::move(events));
   return DryFleet().run(changed) - SimTime::zero();
 }
 
-SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survival, double rate,
-                           Duration lead) {
-  constexpr double kFewest = 1'000;
-  std::vector<sim::FleetEventConfig> events = possible(steady.scenario, survival.events);
-  SurvivalPlan out{.plan = steady, .recovery = recovery_time(steady, events)};
-  // Where an event only takes servers away, nothing recovers: the window goes on behind it.
-  Duration last{};
-  for (const sim::FleetEventConfig& e : events) last = std::max(last, *e.at);
-  const Duration fewest = Duration::from_seconds(kFewest / rate);
-  out.window = survival.window.value_or(std::max(std::min(out.recovery, kLongestWindow),
-                                                 out.recovery > last ? fewest : last + fewest));
-  const Duration warm_up = steady.scenario.workload.hold->warm_up;
-  sim::hold_rate(out.plan, {rate, warm_up + lead + out.window, warm_up});
-  for (sim::FleetEventConfig& e : events) e.at = warm_up + lead + *e.at;
-  events.insert(events.begin(), steady.scenario.events.begin(), steady.scenario.events.end());
-  sim::set_events(out.plan, std::move(events));
-  return out;
-}
+}  // namespace
 
 std::vector<PlanGoal> window_goals(const std::vector<PlanGoal>& goals,
                                    const PlanSurvival& survival) {
@@ -183,7 +167,7 @@ double imbalance(const sim::RunResult& result) {
     for (const std::int64_t n : requests) sum += n;
     if (sum == 0) continue;
     const double mean = static_cast<double>(sum) / static_cast<double>(requests.size());
-    const auto most = static_cast<double>(*std::max_element(requests.begin(), requests.end()));
+    const auto most = static_cast<double>(*std::ranges::max_element(requests));
     worst = std::max(worst, most / mean);
   }
   return worst;
@@ -191,6 +175,28 @@ double imbalance(const sim::RunResult& result) {
 
 std::optional<double> p90_of(const sim::RunResult& result, std::string_view metric) {
   return metric_value(result.summary, *parse_metric_name(metric).value);
+}
+
+/// The measured stage of `steady`, which holds `rate`, becomes the window, and what was sent within
+/// `lead` before it: requests under way when it begins are its requests, too. Servers that the
+/// fleet does not have, since it is smaller than any of the space, cannot fail.
+SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survival, double rate,
+                           Duration lead) {
+  constexpr double kFewest = 1'000;
+  std::vector<sim::FleetEventConfig> events = possible(steady.scenario, survival.events);
+  SurvivalPlan out{.plan = steady, .recovery = recovery_time(steady, events)};
+  // Where an event only takes servers away, nothing recovers: the window goes on behind it.
+  Duration last{};
+  for (const sim::FleetEventConfig& e : events) last = std::max(last, *e.at);
+  const Duration fewest = Duration::from_seconds(kFewest / rate);
+  out.window = survival.window.value_or(std::max(std::min(out.recovery, kLongestWindow),
+                                                 out.recovery > last ? fewest : last + fewest));
+  const Duration warm_up = steady.scenario.workload.hold->warm_up;
+  sim::hold_rate(out.plan, {rate, warm_up + lead + out.window, warm_up});
+  for (sim::FleetEventConfig& e : events) e.at = warm_up + lead + *e.at;
+  events.insert(events.begin(), steady.scenario.events.begin(), steady.scenario.events.end());
+  sim::set_events(out.plan, std::move(events));
+  return out;
 }
 
 }  // namespace
@@ -511,16 +517,22 @@ double mean_price(const PlanSpace& space, const DayFleet& fleet, const sim::RunR
   return sum / end;
 }
 
-DayOutcome outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
-  DayOutcome out;
-  out.servers = mean_servers(space, fleet, run);
-  for (const double servers : out.servers) out.server_hours += servers * space.day.hours;
+DayOfFleet outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
+  DayOfFleet out{.meets = true};
+  const std::vector<double> servers = mean_servers(space, fleet, run);
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    out.servers.items.emplace_back(space.config.pools[i].pool, servers[i]);
+    out.server_hours += servers[i] * space.day.hours;
+  }
   out.price_per_day = 24 * mean_price(space, fleet, run);
   const std::vector<PlanGoal> goals = day_goals(space.goals);
   for (const PlanGoal& goal : goals) {
     const double whole = goal_value(goal, run.summary);
-    out.goals.push_back({.value = whole, .meets_whole = goal.holds(whole)});
+    out.goals.push_back(
+        {.goal = goal.text, .name = goal.label, .bound = goal.bound, .value = whole, .worst = 0});
+    out.meets = out.meets && goal.holds(whole);
   }
+  std::vector<double> shortfalls(goals.size());  // Of the worst stage so far.
   for (const sim::StageResult* stage : reported_stages(run)) {
     if (stage->requests == 0) continue;
     ++out.stages;
@@ -528,10 +540,10 @@ DayOutcome outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::
     for (std::size_t g = 0; g < goals.size(); ++g) {
       const double value = goal_value(goals[g], *stage), off = goals[g].shortfall(value);
       DayGoal& of_goal = out.goals[g];
-      if (of_goal.worst_at.empty() || off > of_goal.shortfall) {
+      if (of_goal.worst_at.empty() || off > shortfalls[g]) {
         of_goal.worst = value;
         of_goal.worst_at = stage->info.name;
-        of_goal.shortfall = off;
+        shortfalls[g] = off;
       }
       if (goals[g].holds(value)) continue;
       ++of_goal.missed;
@@ -539,10 +551,32 @@ DayOutcome outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::
     }
     if (missed) ++out.missed;
   }
+  out.meets = out.meets && out.missed == 0;
   return out;
 }
 
 }  // namespace
+
+void describe(Describer& d, DayGoal& r) {
+  field(d, {"goal", "With its bound."}, r.goal);
+  field(d, {"name", "The number that is held to it."}, r.name);
+  field(d, {"bound", "In the unit of the name."}, r.bound);
+  field(d, nullable("value", "Over the whole day."), r.value);
+  field(d, nullable("worst", "In its worst stage. Null: it has no such number there."), r.worst);
+  field(d, {"worst_at", "That stage, such as 09:00."}, r.worst_at);
+  field(d, {"missed", "Stages that miss it."}, r.missed);
+}
+
+void describe(Describer& d, DayOfFleet& r) {
+  text_unless_empty(d, {"autoscaler", "Its name. Absent: the servers are fixed."}, r.autoscaler);
+  field(d, {"meets", "Every goal, in every stage and over the whole day."}, r.meets);
+  field(d, {"servers", "Mean over time, by pool."}, r.servers);
+  field(d, {"server_hours", "Over the whole day."}, r.server_hours);
+  field(d, {"price_per_day", "Dollars for 24 hours."}, r.price_per_day);
+  field(d, {"stages", "Of the day, that had requests."}, r.stages);
+  field(d, {"missed", "Of these, that miss some goal."}, r.missed);
+  field(d, {"goals", "By goal; one run, so without a confidence."}, r.goals);
+}
 
 std::vector<PlanGoal> day_goals(const std::vector<PlanGoal>& goals) {
   std::vector<PlanGoal> asked;
@@ -551,10 +585,6 @@ std::vector<PlanGoal> day_goals(const std::vector<PlanGoal>& goals) {
         !goal.label.ends_with("_per_s"))
       asked.push_back(goal);
   return asked;
-}
-
-bool DayOutcome::meets() const {
-  return missed == 0 && std::ranges::all_of(goals, &DayGoal::meets_whole);
 }
 
 ScenarioRequest day_request(const PlanSpace& space, const PlanFamily& family, const FleetSize& size,
@@ -633,12 +663,12 @@ Diagnostics about_day(const Diagnostics& found, const Provenance& provenance) {
   return out;
 }
 
-std::vector<std::vector<DayOutcome>> run_day(const PlanSpace& space,
+std::vector<std::vector<DayOfFleet>> run_day(const PlanSpace& space,
                                              std::span<const DayFleet> fleets,
                                              Experiment& experiment) {
   if (space.day.node == nullptr) return {};
   const std::size_t modes = 1 + space.config.autoscalers.size();
-  std::vector<std::vector<DayOutcome>> outcomes(fleets.size(), std::vector<DayOutcome>(modes));
+  std::vector<std::vector<DayOfFleet>> outcomes(fleets.size(), std::vector<DayOfFleet>(modes));
   experiment.each(fleets.size() * modes, [&](std::size_t i, Diagnostics& found) {
     const DayFleet& fleet = fleets[i / modes];
     const std::size_t mode = i % modes;
@@ -654,9 +684,9 @@ std::vector<std::vector<DayOutcome>> run_day(const PlanSpace& space,
       throw;
     }
     if (!run) return;
-    DayOutcome& out = outcomes[i / modes][mode];
+    DayOfFleet& out = outcomes[i / modes][mode];
     out = outcome_of(space, fleet, *run);
-    if (mode > 0) out.mode = space.config.autoscalers[mode - 1].name;
+    if (mode > 0) out.autoscaler = space.config.autoscalers[mode - 1].name;
   });
   return outcomes;
 }

@@ -24,22 +24,12 @@ namespace routesim::tools {
 /// The window without `window` in the file lasts no longer, whatever the fleet needs.
 inline constexpr Duration kLongestWindow = Duration::seconds(3600);
 
-/// Until the last server that `events` touch is one that the router sends to again, by a dry run of
-/// the fleet without requests; 0 where nothing comes back. O(events and starts of servers).
-Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConfig> events);
-
 /// A steady plan with what happens in it.
 struct SurvivalPlan {
   sim::RunPlan plan;
   Duration window = {};  ///< Judged from the beginning of the events' clock on.
   Duration recovery;     ///< recovery_time(): longer than the window where that ends before.
 };
-
-/// The measured stage of `steady`, which holds `rate`, becomes the window, and what was sent within
-/// `lead` before it: requests under way when it begins are its requests, too. Servers that the
-/// fleet does not have, since it is smaller than any of the space, cannot fail.
-SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survival, double rate,
-                           Duration lead);
 
 /// The goals of a window: those of the plan without those that only a steady run has.
 std::vector<PlanGoal> window_goals(const std::vector<PlanGoal>& goals,
@@ -180,27 +170,27 @@ std::vector<PlanGoal> day_goals(const std::vector<PlanGoal>& goals);
 
 /// One goal over a day. No confidence: each day is run once, with the first seed.
 struct DayGoal {
-  double value = 0;           ///< Of the whole day.
-  double worst = 0;           ///< Of the stage that misses it by most, or is nearest to it,
-  std::string worst_at = {};  ///< and that stage's name, such as 09:00.
-  double shortfall = 0;       ///< There: of the bound, above 1 where it is missed.
-  std::size_t missed = 0;     ///< Stages that miss it.
-  bool meets_whole = false;   ///< Over the whole day.
+  std::string goal, name;  ///< `ttft_ms.p99 < 500`, `ttft_ms.p99`.
+  std::optional<double> bound;
+  std::optional<double> value = {};  ///< Of the whole day.
+  std::optional<double> worst = {};  ///< Of the stage that misses it by most, or is nearest to it,
+  std::string worst_at = {};         ///< and that stage's name, such as 09:00.
+  std::int64_t missed = 0;           ///< Stages that miss it.
 };
+void describe(Describer& d, DayGoal& r);
 
 /// What a day of one fleet costs and does.
-struct DayOutcome {
-  std::string mode;             ///< An autoscaler's name; empty: the servers are fixed.
-  std::vector<double> servers;  ///< Mean over time, of each sized pool.
-  double server_hours = 0;      ///< Of sized pools, over the whole day.
-  double price_per_day = 0;     ///< Of 24 hours.
-  std::size_t stages = 0;       ///< That had requests,
-  std::size_t missed = 0;       ///< and of these missed some goal.
-  std::vector<DayGoal> goals;   ///< By day_goals().
-
-  /// Every goal, in every stage and over the whole day.
-  bool meets() const;
+struct DayOfFleet {
+  std::string autoscaler = {};      ///< Empty: the servers are fixed.
+  bool meets = false;               ///< Every goal, in every stage and over the whole day.
+  Named<double> servers = {};       ///< Mean over time, of each sized pool.
+  double server_hours = 0;          ///< Of sized pools, over the whole day.
+  double price_per_day = 0;         ///< Of 24 hours.
+  std::int64_t stages = 0;          ///< That had requests,
+  std::int64_t missed = 0;          ///< and of these missed some goal.
+  std::vector<DayGoal> goals = {};  ///< By day_goals().
 };
+void describe(Describer& d, DayOfFleet& r);
 
 struct DayFleet {
   std::size_t family = 0;
@@ -223,7 +213,7 @@ void check_autoscaled(const PlanSpace& space, const sim::RunPlan& plan, std::siz
 Diagnostics about_day(const Diagnostics& found, const Provenance& provenance);
 
 /// Every fleet in every mode, all as one wave. Nothing where the plan has no day.
-std::vector<std::vector<DayOutcome>> run_day(const PlanSpace& space,
+std::vector<std::vector<DayOfFleet>> run_day(const PlanSpace& space,
                                              std::span<const DayFleet> fleets,
                                              Experiment& experiment);
 

@@ -329,8 +329,7 @@ double PlanGoal::shortfall(double value) const {
 
 GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double confidence) {
   GoalState state;
-  const bool finite =
-      std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  const bool finite = std::ranges::all_of(values, [](double v) { return std::isfinite(v); });
   if (!finite || values.empty()) {
     state.estimate = {.n = values.size(), .mean = goal.upper ? kInfinity : -kInfinity};
     state.verdict = values.empty() ? GoalVerdict::kOpen : GoalVerdict::kMisses;

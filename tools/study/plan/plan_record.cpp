@@ -19,14 +19,6 @@
 
 namespace routesim::tools {
 
-void describe(Describer& d, PlanRecord::Price& r) {
-  field(d, {"accelerator", "As the catalogue names it."}, r.accelerator);
-  field(d, {"per_hour", "Dollars for one GPU."}, r.per_hour);
-  field(d, {"reserved_per_hour", "With a reservation."}, r.reserved_per_hour);
-  field(d, {"spot_per_hour", "Where it may be taken away."}, r.spot_per_hour);
-  field(d, {"gpus_per_node", "Of a machine, which is paid for whole."}, r.gpus_per_node);
-}
-
 void describe(Describer& d, PlanRecord::Goal& r) {
   field(d, {"goal", "With its bound."}, r.goal);
   field(d, {"name", "The number that is held to it."}, r.name);
@@ -53,14 +45,6 @@ void describe(Describer& d, PlanRecord::Capacity& r) {
   field(d, {"band", "Share of the KV blocks."}, r.band);
   field(d, {"holds_with_fewer", "Every goal is met with fewer blocks."}, r.holds_with_fewer);
   field(d, {"holds_with_more", "Every goal is met with more blocks."}, r.holds_with_more);
-}
-
-void describe(Describer& d, PlanRecord::Binding& r) {
-  field(d, {"resource", "What runs short just above the knee. Empty: nothing alone."}, r.resource);
-  field(d, {"goal", "The goal that is missed first."}, r.goal);
-  field(d, nullable("missed_by", "Its shortfall there."), r.missed_by);
-  field(d, nullable("missed_by_with_double", "The same with twice the resource."),
-        r.missed_by_with_double);
 }
 
 void describe(Describer& d, PlanRecord::Without& r) {
@@ -102,27 +86,6 @@ void describe(Describer& d, PlanRecord::Window& r) {
   field(d, {"goals", "By goal, of the window's requests."}, r.goals);
   field(d, {"unprepared_misses", "What `unprepared` misses here by most. Absent: nothing."},
         r.unprepared_misses);
-}
-
-void describe(Describer& d, PlanRecord::DayGoal& r) {
-  field(d, {"goal", "With its bound."}, r.goal);
-  field(d, {"name", "The number that is held to it."}, r.name);
-  field(d, {"bound", "In the unit of the name."}, r.bound);
-  field(d, nullable("value", "Over the whole day."), r.value);
-  field(d, nullable("worst", "In its worst stage. Null: it has no such number there."), r.worst);
-  field(d, {"worst_at", "That stage, such as 09:00."}, r.worst_at);
-  field(d, {"missed", "Stages that miss it."}, r.missed);
-}
-
-void describe(Describer& d, PlanRecord::DayOfFleet& r) {
-  text_unless_empty(d, {"autoscaler", "Its name. Absent: the servers are fixed."}, r.autoscaler);
-  field(d, {"meets", "Every goal, in every stage and over the whole day."}, r.meets);
-  field(d, {"servers", "Mean over time, by pool."}, r.servers);
-  field(d, {"server_hours", "Over the whole day."}, r.server_hours);
-  field(d, {"price_per_day", "Dollars for 24 hours."}, r.price_per_day);
-  field(d, {"stages", "Of the day, that had requests."}, r.stages);
-  field(d, {"missed", "Of these, that miss some goal."}, r.missed);
-  field(d, {"goals", "By goal; one run, so without a confidence."}, r.goals);
 }
 
 void describe(Describer& d, PlanRecord::Day& r) {
@@ -302,30 +265,6 @@ std::vector<PlanRecord::Window> windows_of(const PlanSpace& space, const FoundPl
   return out;
 }
 
-std::vector<PlanRecord::DayOfFleet> days_of(const PlanSpace& space, const FoundPlan& plan) {
-  const std::vector<PlanGoal> goals = day_goals(space.goals);
-  std::vector<PlanRecord::DayOfFleet> out;
-  for (const DayOutcome& day : plan.day) {
-    out.push_back({.autoscaler = day.mode,
-                   .meets = day.meets(),
-                   .server_hours = day.server_hours,
-                   .price_per_day = day.price_per_day,
-                   .stages = static_cast<std::int64_t>(day.stages),
-                   .missed = static_cast<std::int64_t>(day.missed)});
-    for (std::size_t i = 0; i < day.servers.size(); ++i)
-      out.back().servers.items.emplace_back(space.config.pools[i].pool, day.servers[i]);
-    for (std::size_t g = 0; g < goals.size(); ++g)
-      out.back().goals.push_back({.goal = goals[g].text,
-                                  .name = goals[g].label,
-                                  .bound = goals[g].bound,
-                                  .value = day.goals[g].value,
-                                  .worst = day.goals[g].worst,
-                                  .worst_at = day.goals[g].worst_at,
-                                  .missed = static_cast<std::int64_t>(day.goals[g].missed)});
-  }
-  return out;
-}
-
 PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
                              const FoundPlan& plan, const PlanResult& result) {
   PlanRecord::Memory memory{.gib = *family.host_gib};
@@ -385,15 +324,11 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
     out.knee_fails_at = plan.knee_fails;
     if (plan.knee > 0 && plan.knee_fails) out.utilisation = space.planned_rate() / plan.knee;
   }
-  if (result.steps > 4)
-    out.binding = {.resource = plan.binding.what,
-                   .goal = plan.binding.goal,
-                   .missed_by = plan.binding.missed_by,
-                   .missed_by_with_double = plan.binding.with_double};
+  if (result.steps > 4) out.binding = plan.binding;
   if (result.steps > 5) out.spare_replicas_today = plan.spares_today;
   if (plan.unprepared) out.unprepared = fleet_of(space, family, plan.unprepared->probe.size);
   if (!plan.evaluation.windows.empty()) out.survives = windows_of(space, plan);
-  if (!plan.day.empty()) out.day = days_of(space, plan);
+  if (!plan.day.empty()) out.day = plan.day;
   if (result.is_complete()) add_months(space, family, plan, out);
   if (family.host_gib) out.host_memory = memory_of(space, family, plan, result);
   return out;
@@ -579,6 +514,7 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
                .commit = commit(),
                .met = !result.plans.empty(),
                .scenario = config.scenario,
+               .prices = config.prices,
                .rate_today = space.rate_today(),
                .growth = config.demand.growth,
                .planned_rate = space.planned_rate(),
@@ -592,9 +528,6 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
              .mean = space.day.mean,
              .hours = space.day.hours,
              .report_every_s = config.day->report_every.to_seconds()};
-  for (const PlanPrice& price : config.prices)
-    r.prices.push_back({price.accelerator, price.per_hour, price.reserved_per_hour,
-                        price.spot_per_hour, price.gpus_per_node});
   if (config.demand.months > 0) {
     r.months = config.demand.months;
     r.growth_per_month = config.demand.growth_per_month;

@@ -17,12 +17,6 @@ struct PlanRecord {
   using Replicas = Named<std::int64_t>;  ///< By sized pool, in the order of the file.
   using Number = std::optional<double>;
 
-  struct Price {
-    std::string accelerator;
-    double per_hour = 0;
-    Number reserved_per_hour = {}, spot_per_hour = {};
-    std::int64_t gpus_per_node = 1;
-  };
   struct Goal {
     std::string goal, name;  ///< `ttft_ms.p99 < 500`, `ttft_ms.p99`.
     Number bound;
@@ -41,10 +35,6 @@ struct PlanRecord {
   struct Capacity {
     double band = 0;
     bool holds_with_fewer = false, holds_with_more = false;
-  };
-  struct Binding {
-    std::string resource, goal;
-    Number missed_by, missed_by_with_double;
   };
   struct Without {
     double output_tokens_per_s = 0, request_latency_s = 0;
@@ -72,20 +62,6 @@ struct PlanRecord {
     double window_s = 0, recovery_s = 0;
     std::vector<Goal> goals;
     std::optional<Worst> unprepared_misses = {};  ///< Of the least fleet that need not survive.
-  };
-  struct DayGoal {
-    std::string goal, name;
-    Number bound, value, worst;
-    std::string worst_at;
-    std::int64_t missed = 0;
-  };
-  struct DayOfFleet {
-    std::string autoscaler;  ///< Empty: fixed servers.
-    bool meets = false;
-    Named<double> servers = {};
-    double server_hours = 0, price_per_day = 0;
-    std::int64_t stages = 0, missed = 0;
-    std::vector<DayGoal> goals = {};
   };
   struct Choice {
     std::string hardware, policy;
@@ -152,7 +128,7 @@ struct PlanRecord {
   std::optional<std::string> partial = {};
   std::optional<std::string> rests_on = {}, robustness = {};  ///< Of the first of `plans`.
   std::string scenario;
-  std::vector<Price> prices = {};
+  std::vector<PlanPrice> prices = {};
   Number host_memory_per_gib_hour = {};
   Number rate_today, growth, planned_rate, growth_per_month = {}, confidence;
   std::optional<std::int64_t> months = {};

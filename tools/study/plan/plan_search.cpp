@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/results/described_json.h"
 #include "tools/results/trust_errors.h"
 #include "tools/study/what_if.h"
 
@@ -486,9 +487,9 @@ class PlanSearch {
       plan.price_per_hour = space_.families[f].price(plan.size);
       result.plans.push_back(std::move(plan));
     }
-    std::stable_sort(
-        result.plans.begin(), result.plans.end(),
-        [](const FoundPlan& a, const FoundPlan& b) { return a.price_per_hour < b.price_per_hour; });
+    std::ranges::stable_sort(result.plans, [](const FoundPlan& a, const FoundPlan& b) {
+      return a.price_per_hour < b.price_per_hour;
+    });
     if (result.plans.size() > kMostPlans) result.plans.resize(kMostPlans);
   }
 
@@ -609,17 +610,18 @@ class PlanSearch {
     };
     Binding binding{.goal = space_.goals[goal].label,
                     .missed_by = shortfall(runs[0]),
-                    .with_double = shortfall(runs[0])};
+                    .missed_by_with_double = shortfall(runs[0])};
     for (std::size_t i = 0; i < resources.size(); ++i) {
       const double with_double = shortfall(runs[i + 1]);
-      if (with_double >= binding.with_double) continue;
-      binding.what = sim::resource_name(resources[i]);
-      binding.with_double = with_double;
+      if (with_double >= binding.missed_by_with_double) continue;
+      binding.resource = sim::resource_name(resources[i]);
+      binding.missed_by_with_double = with_double;
     }
-    if (binding.with_double > kNoHelp * binding.missed_by) binding.what.clear();
+    if (binding.missed_by_with_double > kNoHelp * *binding.missed_by) binding.resource.clear();
     // One endpoint that everybody is sent to runs short long before the fleet does.
     if (runs[0].imbalance >= kLopsided) {
-      binding.what = binding.what.empty() ? "hot prefix" : "hot prefix, " + binding.what;
+      binding.resource =
+          binding.resource.empty() ? "hot prefix" : "hot prefix, " + binding.resource;
     }
     return binding;
   }
@@ -654,7 +656,7 @@ class PlanSearch {
   void run_days() {
     std::vector<DayFleet> fleets;
     for (const FoundPlan& plan : result_.plans) fleets.push_back({plan.family, plan.size});
-    std::vector<std::vector<DayOutcome>> found = run_day(space_, fleets, evaluator_.experiment());
+    std::vector<std::vector<DayOfFleet>> found = run_day(space_, fleets, evaluator_.experiment());
     for (std::size_t i = 0; i < found.size(); ++i) result_.plans[i].day = std::move(found[i]);
   }
 
@@ -665,6 +667,14 @@ class PlanSearch {
 };
 
 }  // namespace
+
+void describe(Describer& d, Binding& r) {
+  field(d, {"resource", "What runs short just above the knee. Empty: nothing alone."}, r.resource);
+  field(d, {"goal", "The goal that is missed first."}, r.goal);
+  field(d, nullable("missed_by", "Its shortfall there."), r.missed_by);
+  field(d, nullable("missed_by_with_double", "The same with twice the resource."),
+        r.missed_by_with_double);
+}
 
 void search_plan(const PlanSpace& space, FleetEvaluator& evaluator, PlanResult& result) {
   PlanSearch search(space, evaluator, result);

@@ -114,11 +114,12 @@ enum class SizeMethod {
 
 /// The resource that a plan runs short of, just above the rate it holds.
 struct Binding {
-  std::string what = {};   ///< `KV blocks`, ..., `hot prefix`, or empty when nothing stands out.
-  std::string goal;        ///< The goal that is missed first.
-  double missed_by = 0;    ///< Its shortfall there ...
-  double with_double = 0;  ///< ... and with twice the resource.
+  std::string resource = {};  ///< `KV blocks`, ..., `hot prefix`; empty when nothing stands out.
+  std::string goal;           ///< The goal that is missed first.
+  std::optional<double> missed_by = 0;              ///< Its shortfall there ...
+  std::optional<double> missed_by_with_double = 0;  ///< ... and with twice the resource.
 };
+void describe(Describer& d, Binding& r);
 
 /// The fleets that a plan would need if its steps were longer or shorter by the error that
 /// validation found for their class.
@@ -160,7 +161,7 @@ struct FoundPlan {
   /// What would be bought if nothing had to be survived, spares included, with its windows; where
   /// the plan has any.
   std::optional<FleetEvaluation> unprepared = {};
-  std::vector<DayOutcome> day = {};  ///< With fixed servers, then with each autoscaler.
+  std::vector<DayOfFleet> day = {};  ///< With fixed servers, then with each autoscaler.
 };
 
 /// The outcome of a family.

@@ -500,7 +500,7 @@ class SpaceReader {
   void add_with_memory(const PlanFamily& bare) {
     const std::vector<double>& sizes = config_.host_memory->gib;
     const std::size_t first = space_.families.size();
-    const auto zero = std::find(sizes.begin(), sizes.end(), 0.0);
+    const auto zero = std::ranges::find(sizes, 0.0);
     for (const double gib : sizes) {
       PlanFamily& family = space_.families.emplace_back(bare);
       family.host_gib = gib;
@@ -591,9 +591,8 @@ class SpaceReader {
           .price = price_of(pool.config.accelerator),
           .gpus = gpus,
           .others_per_hour = host_gib > 0 ? host_gib * config_.host_memory->per_gib_hour : 0};
-      const auto sized =
-          std::find_if(config_.pools.begin(), config_.pools.end(),
-                       [&](const PlanPool& p) { return p.pool == pool.config.name; });
+      const auto sized = std::ranges::find_if(
+          config_.pools, [&](const PlanPool& p) { return p.pool == pool.config.name; });
       if (sized == config_.pools.end())
         family.fixed.emplace_back(cost, pool.config.replicas);
       else
