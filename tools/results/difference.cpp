@@ -66,18 +66,6 @@ std::string percent_text(const Difference& d) {
                      signed_number(d.percent_interval->high));
 }
 
-void write_percent(JsonWriter& json, const Difference& d) {
-  json.key("percent");
-  if (d.percent) {
-    json.begin_object().member("mean", *d.percent);
-    if (d.percent_interval)
-      json.member("low", d.percent_interval->low).member("high", d.percent_interval->high);
-    json.end_object();
-  } else {
-    json.null();
-  }
-}
-
 Decision decide_below_zero(const sim::Estimate& excess, bool or_equal) {
   const bool has_interval = std::isfinite(excess.half_width);
   const double low = has_interval ? excess.low() : excess.mean;

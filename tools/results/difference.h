@@ -47,8 +47,6 @@ std::string short_number(double v);
 
 /// `-12.3 [-14.0, -10.6]`, `-12.3`, or `-`.
 std::string percent_text(const Difference& d);
-/// The same as a member `percent` of the present object: mean, and interval where there is one.
-void write_percent(JsonWriter& json, const Difference& d);
 
 /// Whether something holds in the results.
 enum class Decision { kHolds, kFails, kUndecided };
