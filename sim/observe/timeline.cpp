@@ -25,10 +25,13 @@ double chance_of(std::int64_t good, std::int64_t sent, double share) {
 
 }  // namespace
 
-double Timeline::Goals::missed_minutes() const {
-  double seconds = 0;
-  for (const MissedSpan& span : missed) seconds += span.seconds();
-  return seconds / 60;
+double Timeline::missed_minutes() const {
+  std::int64_t bins = 0;
+  for (const MissedSpan& span : goals ? goals->missed : std::vector<MissedSpan>{})
+    for (std::int64_t i = std::llround(span.from_s / bin_s);
+         i < std::ssize(sent) && i < std::llround(span.to_s / bin_s); ++i)
+      bins += answered[i] + failed[i] > 0 ? 1 : 0;
+  return static_cast<double>(bins) * bin_s / 60;
 }
 
 double Timeline::minutes() const {

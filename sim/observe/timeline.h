@@ -16,7 +16,6 @@ struct MissedSpan {
   double from_s = 0, to_s = 0;
   std::int64_t sent = 0, good = 0;
   std::string why{};  ///< What the fleet did then.
-  double seconds() const { return to_s - from_s; }
 };
 
 /// Requests of the reported stages, by the bin in which they were sent. Each that was sent is
@@ -28,7 +27,6 @@ struct Timeline {
     double share = 0;                ///< Of the requests that should.
     bool expected = false;           ///< The scenario says so; else it is kUsualShare.
     std::vector<MissedSpan> missed{};
-    double missed_minutes() const;
   };
   double bin_s = 0;
   std::vector<std::int64_t> sent, answered, failed;  ///< By bin, from the start of the run.
@@ -36,6 +34,8 @@ struct Timeline {
 
   /// From the first bin with a request to the last one.
   double minutes() const;
+  /// Those of the missed stretches, without the bins in them that have no request.
+  double missed_minutes() const;
 };
 
 /// The share of requests within the goals that is looked for where a scenario expects none.

@@ -90,7 +90,12 @@ TEST(Timeline, JoinsAdjacentMisses) {
 }
 
 TEST(Timeline, GapsWithoutRequestsAreBridgedForFiveMinutes) {
-  EXPECT_EQ(missed_spans(judged({10, 0, 0, 10}, {0, 0, 0, 0}, 0.95)).size(), 1U);
+  Timeline t = judged({20, 10, 0, 0, 10, 20}, {20, 0, 0, 0, 0, 20}, 0.95);
+  t.goals->missed = missed_spans(t);
+  EXPECT_EQ(t.goals->missed.size(), 1U);
+  EXPECT_EQ(t.missed_minutes(), 2)
+      << "a minute without a request is none in which a goal is missed";
+  EXPECT_EQ(t.minutes(), 6);
   const std::vector<std::int64_t> none(8);
   EXPECT_EQ(missed_spans(judged({10, 0, 0, 0, 0, 0, 0, 10}, none, 0.95)).size(), 2U);
 }

@@ -242,7 +242,10 @@ TEST_F(Causes, TheScenarioMayExpectAShare) {
 VariantView view(const std::string& name, std::vector<sim::MissedSpan> missed) {
   VariantView v;
   v.name = name;
-  v.timeline = Timeline{.bin_s = 15, .sent = std::vector<std::int64_t>(240, 40)};
+  v.timeline = Timeline{.bin_s = 15,
+                        .sent = std::vector<std::int64_t>(240, 40),
+                        .answered = std::vector<std::int64_t>(240, 40),
+                        .failed = std::vector<std::int64_t>(240)};
   v.timeline->goals = Timeline::Goals{.share = 0.95, .missed = std::move(missed)};
   return v;
 }

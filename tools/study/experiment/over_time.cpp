@@ -185,7 +185,7 @@ std::string Witness::load(const MissedSpan& span, bool told) const {
   constexpr double kBurst = 1.5;
   const sim::Timeline& t = *run_.timeline;
   const double all = static_cast<double>(std::accumulate(t.sent.begin(), t.sent.end(), 0LL));
-  const double rate = static_cast<double>(span.sent) / span.seconds();
+  const double rate = static_cast<double>(span.sent) / (span.to_s - span.from_s);
   const double mean = all / (60 * t.minutes());
   std::string what = told ? "" : "no event at that time, ";
   if (rate >= kBurst * mean) what = "a burst of ";
@@ -262,7 +262,7 @@ void complete_timeline(const sim::TimelineCounter& counts, const sim::Scenario& 
     first.to_s = span.from_s + t.bin_s;
     span.why = witness.tell(span, counts.last_miss_s(first), counts.last_miss_s(span));
   }
-  run.summary.fleet.missed_minutes = t.goals->missed_minutes();
+  run.summary.fleet.missed_minutes = t.missed_minutes();
 }
 
 }  // namespace routesim::tools
