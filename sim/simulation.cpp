@@ -75,7 +75,7 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   if (plan.scenario.routing.gateway)
     at_router_.gateway.emplace(plan.scenario.routing, options.seed, servers_->endpoints().rows(),
                                client_->load().stages().size());
-  if (fleet_changes(plan.scenario))
+  if (tells_fleet(plan.scenario))
     outages_.emplace(plan, options.seed, *servers_, *router_, live_, *moves_, queue_, flow);
 }
 

@@ -238,9 +238,13 @@ std::int64_t surge_of(const FleetEventConfig& e, std::int64_t replicas) {
 }  // namespace
 
 bool fleet_changes(const Scenario& s) {
-  return !s.events.empty() ||
-         std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(),
-                     [](const PoolConfig& pool) { return pool.autoscaler.has_value(); });
+  return !s.events.empty() || std::ranges::any_of(s.cluster.pools, [](const PoolConfig& p) {
+    return p.autoscaler.has_value();
+  });
+}
+
+bool has_price(const Scenario& s) {
+  return std::ranges::any_of(s.cluster.pools, [](auto& p) { return !!p.gpu_price_per_hour; });
 }
 
 void set_events(RunPlan& plan, std::vector<FleetEventConfig> events) {
@@ -294,14 +298,7 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
       diagnostics.error(where, path + "replicas", "is 0, and nothing starts a server",
                         "give 1 or more, an `autoscaler`, or an event that starts servers (scale, "
                         "or a roll-out `to` this pool)");
-    if (pool.gpu_price_per_hour && !fleet_changes(s))
-      diagnostics.warning(where, path + "gpu_price_per_hour",
-                          "has no effect: the fleet does not change",
-                          "a plan has `prices`, and says what a fleet of a size costs");
-    if (!pool.gpu_price_per_hour && fleet_changes(s) &&
-        std::ranges::any_of(s.cluster.pools, [](const PoolConfig& other) {
-          return other.gpu_price_per_hour.has_value();
-        }))
+    if (!pool.gpu_price_per_hour && has_price(s))
       diagnostics.warning(where, path + "gpu_price_per_hour",
                           "is missing, and other pools have it: the fleet as a whole has no cost");
     if (pool.autoscaler)

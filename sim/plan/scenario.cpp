@@ -40,9 +40,7 @@ void describe_life(Describer& d, PoolConfig& c) {
          "Servers that may be missing when one is drained: maxUnavailable of a "
          "PodDisruptionBudget."},
         c.most_evicted, IntRange{0, 65'536});
-  field(d,
-        {"gpu_price_per_hour",
-         "US dollars that one GPU costs an hour, where the fleet changes; a plan has `prices`."},
+  field(d, {"gpu_price_per_hour", "US dollars that one GPU costs an hour; a plan has `prices`."},
         c.gpu_price_per_hour, RealRange{.min = 0, .max = 1e6});
 }
 }  // namespace

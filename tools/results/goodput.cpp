@@ -109,7 +109,7 @@ GoodputGoals goals_of(const sim::Scenario& scenario) {
 
 bool GoodputObserver::keeps_time(const sim::Scenario& scenario) {
   const auto has_demand = [](const sim::MixPart& part) { return part.demand.has_value(); };
-  return sim::fleet_changes(scenario) || scenario.workload.demand ||
+  return sim::tells_fleet(scenario) || scenario.workload.demand ||
          std::ranges::any_of(scenario.workload.mix, has_demand);
 }
 

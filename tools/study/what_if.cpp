@@ -112,10 +112,7 @@ std::string_view resource_name(Resource r) {
 }
 
 bool has_resource(const RunPlan& plan, Resource r) {
-  if (r != Resource::kTransfer) return true;
-  return std::any_of(plan.pools.begin(), plan.pools.end(), [](const ResolvedPool& pool) {
-    return pool.config.role == PoolRole::kPrefill;
-  });
+  return r != Resource::kTransfer || plan.has_prefill();
 }
 
 RunPlan with_doubled(const RunPlan& plan, Resource r) {

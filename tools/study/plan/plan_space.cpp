@@ -584,6 +584,10 @@ class SpaceReader {
     family.prices = config_.prices;
     family.costs.assign(config_.pools.size(), {});
     for (const sim::ResolvedPool& pool : plan.pools) {
+      if (pool.config.gpu_price_per_hour && &family == &space_.families.front())
+        diagnostics_.warning(provenance_.nearest("scenario"), "scenario",
+                             "has gpu_price_per_hour of " + printable(pool.config.name) +
+                                 ", which is not used: a plan has `prices`");
       const std::int64_t gpus = pool.config.gpus_per_server();
       const double host_gib =
           config_.host_memory ? host_gib_of(pool) * static_cast<double>(pool.config.data_parallel)
