@@ -79,7 +79,8 @@ std::optional<sim::RunResult> Experiment::run(const RunRequest& request, Diagnos
   ++progress_.runs;
   if (stopped() && !request.partial) return std::nullopt;
   if (goodput.over_time())
-    complete_timeline(*goodput.over_time(), request.plan.scenario, !request.goals.empty(), *result);
+    complete_timeline(*goodput.over_time(), goodput.loads_over_time(), request.plan.scenario,
+                      !request.goals.empty(), *result);
   if (request.goals.empty()) return result;
   goodput.complete(*result);
   if (request.good != nullptr) *request.good = goodput.result(*result);

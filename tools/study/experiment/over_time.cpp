@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/results/goodput.h"
 #include "tools/results/text_table.h"
 
@@ -85,7 +86,9 @@ class Witness {
   /// What there was from the beginning of a stretch until its last miss was noticed.
   /// `first_s`: until the last miss of its first bin was noticed. What happens later is no cause of
   /// a stretch that has begun.
-  std::string tell(const MissedSpan& span, double first_s, double until_s) const;
+  /// `t`: all requests of that kind.
+  std::string tell(const sim::Timeline& t, const MissedSpan& span, double first_s,
+                   double until_s) const;
 
  private:
   static inline const std::vector<FleetMark> kNoMarks;
@@ -97,7 +100,7 @@ class Witness {
   Shortage shortage(double from, double until) const;
   bool lasts(std::size_t mark, const Kind& kind, double from) const;
   std::string events(double from, double since, double until) const;
-  std::string load(const MissedSpan& span, bool told) const;
+  std::string load(const sim::Timeline& t, const MissedSpan& span, bool told, bool lacks) const;
   std::optional<std::int64_t> ready_at(double at_s) const;
 
   const sim::RunResult& run_;
@@ -179,23 +182,36 @@ std::string Witness::events(double from, double since, double until) const {
   return joined(told);
 }
 
+/// The load of the time before, as long as the stretch and at least five minutes, requests/s.
+double rate_before(const sim::Timeline& t, const MissedSpan& span) {
+  const double from = std::max(0.0, span.from_s - std::max(300.0, span.to_s - span.from_s));
+  double sent = 0, seconds = 0;
+  for (std::size_t i = static_cast<std::size_t>(from / t.bin_s);
+       i < t.sent.size() && static_cast<double>(i + 1) * t.bin_s <= span.from_s; ++i) {
+    sent += static_cast<double>(t.sent[i]);
+    seconds += t.bin_s;
+  }
+  return seconds > 0 ? sent / seconds : 0;
+}
+
 /// What is to be said of the load: an overload where no server is missing, a burst, and where
 /// nothing else is told how much it is.
-std::string Witness::load(const MissedSpan& span, bool told) const {
+std::string Witness::load(const sim::Timeline& t, const MissedSpan& span, bool told,
+                          bool lacks) const {
   constexpr double kBurst = 1.5;
-  const sim::Timeline& t = *run_.timeline;
   const double all = static_cast<double>(std::accumulate(t.sent.begin(), t.sent.end(), 0LL));
   const double rate = static_cast<double>(span.sent) / (span.to_s - span.from_s);
   const double mean = all / (60 * t.minutes());
   std::string what = told ? "" : "no event at that time, ";
-  if (rate >= kBurst * mean) what = "a burst of ";
+  const bool burst = rate >= kBurst * std::max(mean, rate_before(t, span));
+  if (burst) what = "a burst of ";
   for (const sim::StageResult& s : run_.stages) {
     if (s.requests == 0) continue;
     const double from = (s.first_send - SimTime::zero()).to_seconds();
     const double to = (s.last_send - SimTime::zero()).to_seconds();
-    if (rate >= kBurst * mean && from >= span.from_s && from < span.to_s)
+    if (burst && from >= span.from_s && from < span.to_s)
       what = "stage " + s.info.name + " begins with ";
-    if (s.overloaded() && !told && from < span.to_s && to >= span.from_s) {
+    if (s.overloaded() && !lacks && from < span.to_s && to >= span.from_s) {
       what = "overload, ";
       break;
     }
@@ -206,26 +222,29 @@ std::string Witness::load(const MissedSpan& span, bool told) const {
              : what + per_second(rate) + " req/s where " + per_second(mean) + " are the mean";
 }
 
-std::string Witness::tell(const MissedSpan& span, double first, double until) const {
+std::string Witness::tell(const sim::Timeline& t, const MissedSpan& span, double first,
+                          double until) const {
   const Shortage lack = shortage(span.from_s, first);
   const bool lacks = lack.worst.wanted > lack.worst.ready;
   const std::string what =
       events(span.from_s, lacks ? std::min(lack.since_s, span.from_s) : span.from_s, first);
   const bool none = ready_at(span.from_s) == 0;
   const bool told = !what.empty() || lacks || none;
-  std::string text = load(span, told);
+  std::string text = load(t, span, told, lacks || none);
   if (!what.empty()) text += (text.empty() ? "" : "; ") + what;
-  if (const std::string later = events(0, std::nextafter(first, INFINITY), until); !later.empty())
-    text += (text.empty() ? "later " : "; later ") + later;
+  const std::string later = events(0, std::nextafter(first, INFINITY), until);
+  if (!later.empty()) text += (text.empty() ? "later " : "; later ") + later;
   constexpr double kShortlyBefore = 120;
   const auto last = std::ranges::find_if(marks_.rbegin(), marks_.rend(),
                                          [&](const FleetMark& m) { return m.at_s < span.from_s; });
   if (!told && last != marks_.rend() && span.from_s - last->at_s <= kShortlyBefore)
     text += "; " + text_of(*last) + before_text(span.from_s - last->at_s);
   std::string servers;
-  if (lacks) {
-    servers = std::to_string(lack.worst.ready) + " of " +
-              counted(static_cast<std::size_t>(lack.worst.wanted), "server") + " serve";
+  const Shortage during = later.empty() ? lack : shortage(span.from_s, until);
+  if (during.worst.wanted > during.worst.ready) {
+    servers = std::to_string(during.worst.ready) + " of " +
+              counted(static_cast<std::size_t>(during.worst.wanted), "server") + " serve" +
+              (lacks ? "" : " then");
   } else if (!servers_.empty()) {
     const std::int64_t ready = *ready_at(span.from_s);
     servers = ready == 0   ? "no server serves"
@@ -241,9 +260,11 @@ std::string Witness::tell(const MissedSpan& span, double first, double until) co
 
 }  // namespace
 
-void complete_timeline(const sim::TimelineCounter& counts, const sim::Scenario& scenario,
-                       bool goals, sim::RunResult& run) {
-  sim::Timeline& t = run.timeline.emplace(counts.timeline());
+void complete_timeline(const sim::TimelineCounter& whole,
+                       const std::map<std::int64_t, sim::TimelineCounter>& loads,
+                       const sim::Scenario& scenario, bool goals, sim::RunResult& run) {
+  const sim::TimelineCounter shown = whole.folded();
+  sim::Timeline& t = run.timeline.emplace(shown.timeline());
   const auto are = [](const std::vector<std::int64_t>& bins, std::int64_t all) {
     return std::accumulate(bins.begin(), bins.end(), std::int64_t{0}) == all;
   };
@@ -252,17 +273,27 @@ void complete_timeline(const sim::TimelineCounter& counts, const sim::Scenario& 
                  "the timeline has other requests than the summary");
   if (!goals) return;
   const std::optional<double> expected = expected_share(scenario);
-  t.goals = {.good = counts.good(),
+  t.goals = {.good = shown.good(),
              .share = expected.value_or(sim::kUsualShare),
              .expected = expected.has_value()};
-  t.goals->missed = sim::missed_spans(t);
   const Witness witness(scenario, run);
-  for (MissedSpan& span : t.goals->missed) {
-    MissedSpan first = span;
-    first.to_s = span.from_s + t.bin_s;
-    span.why = witness.tell(span, counts.last_miss_s(first), counts.last_miss_s(span));
-  }
-  run.summary.fleet.missed_minutes = t.missed_minutes();
+  sim::Timeline minutes = whole.timeline();
+  const auto judge = [&](const sim::TimelineCounter& c, const std::string& load) {
+    sim::Timeline own = c.timeline();
+    own.goals = {.good = c.good(), .share = t.goals->share};
+    for (MissedSpan& span : sim::missed_spans(own)) {
+      MissedSpan first = span;
+      first.to_s = span.from_s + own.bin_s;
+      span.why = load + witness.tell(own, span, c.last_miss_s(first), c.last_miss_s(span));
+      t.goals->missed.push_back(std::move(span));
+    }
+  };
+  if (loads.empty()) judge(whole, "");
+  for (const auto& [part, of_load] : loads)
+    judge(of_load, printable(scenario.workload.mix[static_cast<std::size_t>(part)].name) + ": ");
+  std::ranges::stable_sort(t.goals->missed, {}, &MissedSpan::from_s);
+  minutes.goals = t.goals;
+  run.summary.fleet.missed_minutes = t.goals->missed_minutes = minutes.count_missed();
 }
 
 }  // namespace routesim::tools
