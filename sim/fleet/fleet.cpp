@@ -91,6 +91,14 @@ void Fleet::look(std::uint32_t scaler, SimTime now) {
   book(s.autoscaler.next_look(), What::kScale, scaler);
 }
 
+std::vector<std::string> Fleet::failing_queries() const {
+  std::vector<std::string> out;
+  for (const Scaler& s : scalers_)
+    for (const std::string& said : s.autoscaler.failing_queries())
+      out.push_back("autoscaler of " + pools_[s.pool].name + ": " + said);
+  return out;
+}
+
 // A pod is Pending until its image is there, and Running from then on.
 void Fleet::list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& out) const {
   const StartUpTimes& t = pools_[pool].start_up;

@@ -103,6 +103,8 @@ class Fleet {
   /// Something has happened to a server.
   void mark(SimTime at, std::string what, std::uint32_t server);
   FleetResult take_result(SimTime end);
+  /// What the autoscalers say of queries that mostly failed, with the pool's name.
+  std::vector<std::string> failing_queries() const;
   std::size_t servers() const { return servers_.size(); }
   /// The pods of a pool as the API server has them, and the server that has the place of one.
   void list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& out) const;

@@ -198,6 +198,29 @@ bool is_simulated(FleetMetric metric) {
   }
 }
 
+/// Who exports metrics around the servers of a pool. A router that is nobody's product stands in an
+/// endpoint picker, but for the plain ones, which export nothing.
+FleetExporters exporters_of(const RoutingConfig& routing, const PoolConfig& pool) {
+  const policies::BalancerRow& row = policies::balancer_row(routing.balancer);
+  FleetExporter router = FleetExporter::kKubernetes;
+  if (row.product == "KubeAI") router = FleetExporter::kKubeAi;
+  if (row.section == "production_stack") router = FleetExporter::kProductionStack;
+  if (row.product == "yours" || routing.balancer == BalancerKind::kEndpointPicker ||
+      routing.balancer == BalancerKind::kOmniscient)
+    router = FleetExporter::kEndpointPicker;
+  const bool sglang = pool.engine.kind == EngineKind::kSglang;
+  const FleetExporter engine = sglang ? FleetExporter::kSglang : FleetExporter::kVllm;
+  return static_cast<FleetExporters>(static_cast<int>(FleetExporter::kKubernetes) |
+                                     static_cast<int>(router) | static_cast<int>(engine));
+}
+
+std::optional<AutoscalerConfig> autoscaler_of(const RoutingConfig& routing,
+                                              const PoolConfig& pool) {
+  std::optional<AutoscalerConfig> config = pool.autoscaler;
+  if (config) config->exporters = exporters_of(routing, pool);
+  return config;
+}
+
 void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& where,
                       const std::string& path, Diagnostics& diagnostics) {
   const std::vector<AutoscalerFault> faults = autoscaler_faults(config);
@@ -208,6 +231,10 @@ void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& wher
     diagnostics.warning(
         where, path,
         "the label matcher " + matcher + " selects nothing: all series are the pool's own");
+  for (const std::string& name : missing_series(config))
+    diagnostics.warning(where, path,
+                        "reads " + name + ", which nobody exports here: it has no series",
+                        "take a metric of this router or of these servers");
   const AutoscalerPlan plan = autoscaler_plan(config);
   for (std::size_t i = 0; i < plan.queries.size(); ++i)
     for (const SeriesId id : plan.queries[i].series)
@@ -301,8 +328,8 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
     if (!pool.gpu_price_per_hour && has_price(s))
       diagnostics.warning(where, path + "gpu_price_per_hour",
                           "is missing, and other pools have it: the fleet as a whole has no cost");
-    if (pool.autoscaler)
-      check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
+    if (const auto autoscaler = autoscaler_of(s.routing, pool))
+      check_autoscaler(*autoscaler, where, path + "autoscaler", diagnostics);
   }
   if (fleet_changes(s))
     if (const std::string_view missing = discovery_facts(s.routing.balancer).not_simulated;
@@ -363,7 +390,7 @@ std::vector<FleetPool> fleet_pools(const RunPlan& plan) {
                      .places = pool.places(),
                      .start_up = pool.start_up,
                      .termination = pool.config.termination,
-                     .autoscaler = pool.config.autoscaler,
+                     .autoscaler = autoscaler_of(plan.scenario.routing, pool.config),
                      .most_evicted = pool.config.most_evicted});
   return pools;
 }

@@ -9,6 +9,7 @@
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
+#include "sim/plan/discovery.h"
 #include "sim/plan/fleet_plan.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/resolve_sglang.h"
@@ -636,6 +637,9 @@ void Resolver::warn_of_idle_keys(const Scenario& s) {
     warn("routing.gateway.retry",
          "retries nothing that the endpoint picker refuses: Envoy's own answers are not retried "
          "(picker_refusals says otherwise)");
+  if (s.routing.retries &&
+      discovery_facts(s.routing.balancer).retries.on == RetriedByRouter::kNothing)
+    warn("routing.retries", "has no effect: this router does not try again by itself");
   const std::optional<policies::RaySettings>& ray = s.routing.balancing.ray;
   if (ray && s.routing.router_replicas > 1 &&
       ray->max_ongoing_requests != policies::RaySettings().max_ongoing_requests)

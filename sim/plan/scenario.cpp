@@ -176,6 +176,16 @@ void describe_decisions(Describer& d, RoutingConfig& c) {
          "1109); else 0."},
         c.service_time_per_megabyte, DurationRange{Duration::zero(), Duration::seconds(60)});
 }
+
+void describe_losses(Describer& d, RoutingConfig& c) {
+  field(d, {"discovery", "When the router hears of servers that come and go."}, c.discovery);
+  field(
+      d,
+      {"retries",
+       "Retries of the router itself, without a gateway's, for a request that loses its server or "
+       "finds none, at most. Absent: as the product does by default."},
+      c.retries, IntRange{0, 1'000});
+}
 }  // namespace
 
 void describe(Describer& d, RoutingConfig& c) {
@@ -229,7 +239,7 @@ void describe(Describer& d, RoutingConfig& c) {
          "How often endpoint metrics are scraped; where absent as often as the product of the "
          "balancer does it, and every 50 ms for an endpoint picker."},
         c.scrape_interval, DurationRange{Duration::milliseconds(1), Duration::seconds(3600)});
-  field(d, {"discovery", "When the router hears of servers that come and go."}, c.discovery);
+  describe_losses(d, c);
   field(d,
         {"kv_event_delay",
          "From the end of the step that publishes a KV event to the router's "

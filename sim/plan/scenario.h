@@ -123,6 +123,7 @@ struct RoutingConfig {
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
   std::optional<Duration> scrape_interval;
   std::optional<DiscoveryConfig> discovery;
+  std::optional<std::int64_t> retries;  ///< Of the router itself. Absent: as the product does.
   Duration kv_event_delay = Duration::milliseconds(1);
   double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };

@@ -450,7 +450,7 @@ TEST(FleetRun, AWaitInVainEnds) {
     plan.scenario.routing.balancer = *policies::find_balancer(name);
     EXPECT_THROW((void)run_by_hand(plan), NoServerError) << name;
   }
-  // One that counts what waits at KubeAI starts a server.
+  // One that counts what waits at KubeAI starts a server; the last router is KubeAI's.
   plan.scenario.cluster.pools[0].autoscaler->triggers[0].query = "kubeai_inference_requests_active";
   plan.pools[0].config = plan.scenario.cluster.pools[0];
   const RunResult r = run_by_hand(plan);
@@ -466,6 +466,8 @@ TEST(FleetRun, RoutersCountErrors) {
   AutoscalerConfig c;
   c.min_replicas = 1;
   c.max_replicas = 3;
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  plan.endpoint_picker = testing::load_aware_config();
   c.metrics = {{.query = "llm_d_epp_request_error_total", .target = 0.5}};
   c.prometheus.scrape_interval = ms(20);
   c.controller.sync_period = ms(50);
@@ -569,6 +571,12 @@ AutoscalerConfig quick_autoscaler(RandomStream& random) {
   c.metrics = {{.type = ScalingMetricType::kPods,
                 .query = "vllm:num_requests_running + vllm:num_requests_waiting",
                 .target = static_cast<double>(draw(random, 1, 6))}};
+  const std::array queries{"", "rate(vllm:generation_tokens_total[100ms])",
+                           "rate(vllm:prompt_tokens_total[100ms])"};
+  if (const std::string query = queries[random.below(queries.size())]; !query.empty()) {
+    c.metrics[0].query = query;
+    c.metrics[0].target *= 200;
+  }
   c.behavior.emplace();
   c.behavior->scale_down.emplace();
   c.behavior->scale_down->stabilization_window_seconds = 0;
@@ -642,8 +650,8 @@ RunPlan eventful_plan(std::uint64_t seed) {
     s.cluster.pools.push_back(plan.pools[i].config);
   }
   if (random.below(3) == 0) {
-    plan.pools[0].config.autoscaler = quick_autoscaler(random);
-    s.cluster.pools[0].autoscaler = plan.pools[0].config.autoscaler;
+    for (std::size_t i = 0; i < plan.pools.size(); ++i)
+      s.cluster.pools[i].autoscaler = plan.pools[i].config.autoscaler = quick_autoscaler(random);
   }
   const std::int64_t events = draw(random, 1, 5);
   for (std::int64_t i = 0; i < events; ++i) {

@@ -336,7 +336,7 @@ TEST_F(ServerLifeTest, TheProductionStacksChartHasKedaAndABudget) {
   const sim::PoolConfig p = pool(
       "servingEngineSpec:\n  modelSpec:\n  - name: m\n    modelURL: Qwen/Qwen3-8B\n"
       "    replicaCount: 1\n    keda: {enabled: true, minReplicaCount: 2, maxReplicaCount: 4,\n"
-      "           triggers: [{type: prometheus, metadata: {query: "
+      "           triggers: [{type: prometheus, metadata: {serverAddress: x, query: "
       "'sum(vllm:num_requests_waiting)', threshold: '3'}}]}\n"
       "    pdb: {enabled: true, maxUnavailable: 50%}\n");
   ASSERT_TRUE(p.autoscaler);

@@ -94,7 +94,7 @@ class ScalerReader {
   Members hpa(const ConfigNode& spec);
   void hpa_v1(const ConfigNode& spec);
   Ptr hpa_metric(const ConfigNode& metric);
-  void metric_target(const ConfigNode& target, Members& into);
+  void metric_target(const ConfigNode& target, const std::string& of, Members& into);
   Ptr metric_query(const ConfigNode& metric, const std::string& type);
   Members keda(const ConfigNode& object, const ConfigNode& spec);
   Ptr trigger(const ConfigNode& node);
@@ -222,16 +222,31 @@ Ptr ScalerReader::behavior(const ConfigNode& node) {
   return ConfigNode::make_map(std::move(keys), node.where());
 }
 
-void ScalerReader::metric_target(const ConfigNode& target, Members& into) {
+/// pkg/controller/podautoscaler/horizontal.go of Kubernetes 1.36: the type decides for an object
+/// only. An external metric has one of the two keys, and those of pods need the average.
+void ScalerReader::metric_target(const ConfigNode& target, const std::string& of, Members& into) {
   if (!is_map(&target, "target")) return;
+  const std::string type = text_at(target, {"type"});
+  const bool average = target.child("averageValue") != nullptr;
+  if (of == "External" && average && target.child("value") != nullptr)
+    fail(target, "may not set both a target value for metric and a per-pod target",
+         "leave out `value` or `averageValue`");
+  const std::vector<std::string> types = {"Value", "AverageValue", "Utilization"};
+  const bool decides = of == "Object" && !type.empty();
+  if (const auto known = std::ranges::find(types, type);
+      !type.empty() && (known == types.end() || (decides && type == types.back())))
+    fail(*target.child("type"), "a target of type `" + printable(type) + "` is not possible here",
+         did_you_mean(type, types, "known are Value and AverageValue"));
+  const bool by_value = decides ? type == "Value" : of != "Pods" && !average;
+  const Take other = Take::kIgnored;
+  constexpr std::string_view kOther = "the controller reads the other key of the target";
   take(target, into,
-       {{"type", Take::kName, "target_type"},
-        {"value", Take::kQuantity, "target"},
-        {"averageValue", Take::kQuantity, "target"}});
-  // Without a type, the key that is there says it, as the controller has it.
-  if (find_member(into, "target_type") == nullptr && target.child("value") != nullptr &&
-      target.child("averageValue") == nullptr)
-    add_member(into, "target_type", plain("value", target.where()));
+       {decides ? KeyRow{"type"}
+                : KeyRow{"type", other, "the controller reads the key that is there"},
+        by_value ? KeyRow{"value", Take::kQuantity, "target"} : KeyRow{"value", other, kOther},
+        by_value ? KeyRow{"averageValue", other, kOther}
+                 : KeyRow{"averageValue", Take::kQuantity, "target"}});
+  add_member(into, "target_type", plain(by_value ? "value" : "average_value", target.where()));
 }
 
 /// prometheus-adapter cannot serve colons, so its rules rename `vllm:x` to `vllm_x`.
@@ -279,7 +294,7 @@ Ptr ScalerReader::hpa_metric(const ConfigNode& metric) {
   add_member(keys, "type", plain(key, metric.where()));
   if (const ConfigNode* named = source->child("metric"))
     add_member(keys, "query", metric_query(*named, type));
-  if (const ConfigNode* target = source->child("target")) metric_target(*target, keys);
+  if (const ConfigNode* target = source->child("target")) metric_target(*target, type, keys);
   if (find_member(keys, "query") == nullptr) return nullptr;
   return ConfigNode::make_map(std::move(keys), metric.where());
 }
@@ -343,6 +358,10 @@ Ptr ScalerReader::trigger(const ConfigNode& node) {
         {"awsRegion", Take::kIgnored, kNotAsked},
         {"identityOwner", Take::kIgnored, kNotAsked},
         {"timeout", Take::kIgnored, kNotAsked}});
+  // prometheus_scaler.go of KEDA: neither is optional.
+  for (const char* const key : {"serverAddress", "threshold"})
+    if (text_at(*metadata, {key}).empty())
+      fail(*metadata, std::string("`") + key + "` is missing: KEDA does not take the trigger");
   return ConfigNode::make_map(std::move(keys), node.where());
 }
 
