@@ -204,6 +204,77 @@ TEST(FleetRun, ARouterThatRestartsForgetsWhatWaitsForItsDecision) {
   EXPECT_EQ(end_ms(r.requests[4]), 272);  // and this one with the step after that one's.
 }
 
+/// What a plan makes of two pools, p and q.
+struct TwoPools {
+  std::vector<std::int64_t> replicas, places;
+};
+TwoPools two_pools(std::vector<FleetEventConfig> events,
+                   std::optional<AutoscalerConfig> autoscaler = {}) {
+  RunPlan plan = turns({}, 2, {});
+  plan.pools.push_back(plan.pools.front());
+  plan.pools[0].config.name = "p";
+  plan.pools[1].config.name = "q";
+  plan.pools[0].config.autoscaler = std::move(autoscaler);
+  plan.scenario.cluster.pools = {plan.pools[0].config, plan.pools[1].config};
+  set_events(plan, std::move(events));
+  TwoPools out;
+  for (const FleetPool& pool : fleet_pools(plan)) {
+    out.replicas.push_back(pool.replicas);
+    out.places.push_back(pool.places);
+  }
+  return out;
+}
+
+// A pool that its first roll-out leads to is empty before; one that it leads away from is not, even
+// if a later one leads back.
+TEST(FleetRun, ARollOutFillsThePoolThatItLeadsTo) {
+  const auto roll = [](std::int64_t at, const char* from, const char* to) {
+    FleetEventConfig e = event(FleetEventKind::kRollOut, at);
+    e.pool = from;
+    e.to = to;
+    return e;
+  };
+  using Numbers = std::vector<std::int64_t>;
+  EXPECT_EQ(two_pools({roll(20, "p", "q")}).replicas, (Numbers{2, 0}));
+  EXPECT_EQ(two_pools({roll(20, "p", "q"), roll(200, "q", "p")}).replicas, (Numbers{2, 0}));
+  EXPECT_EQ(two_pools({roll(200, "p", "q"), roll(20, "q", "p")}).replicas, (Numbers{0, 2}));
+  EXPECT_EQ(two_pools({roll(20, "q", ""), roll(200, "p", "q")}).replicas, (Numbers{2, 2}));
+}
+
+// It has places for all servers that an autoscaler or a person may want where they come from: 12
+// and a surge of 3, and as many that end.
+TEST(FleetRun, ARollOutFindsPlacesForAllServers) {
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, 20),
+                   up = event(FleetEventKind::kScale, 5);
+  roll.pool = up.pool = "p";
+  roll.to = "q";
+  up.replicas = 12;
+  AutoscalerConfig scaler;
+  scaler.max_replicas = 12;
+  EXPECT_EQ(two_pools({roll}, scaler).places.at(1), 27);
+  EXPECT_EQ(two_pools({roll, up}).places.at(1), 27);
+  EXPECT_EQ(two_pools({roll}).places.at(1), 5);
+}
+
+// Servers that end over an hour keep their places: 12 of 2 servers that are scaled away six times,
+// and at a rate of one drain in 20 s for each of two, 360 and four times their root.
+TEST(FleetRun, ServersThatEndSlowlyHavePlaces) {
+  std::vector<FleetEventConfig> events;
+  for (std::int64_t i = 0; i < 6; ++i) {
+    events.push_back(event(FleetEventKind::kScale, 20'000 * i));
+    events.back().replicas = i % 2 == 0 ? 0 : 4;
+    events.back().pool = "p";
+  }
+  EXPECT_EQ(two_pools(events).places.at(0), 4 + 2 + 4 + 4);
+  FleetEventConfig drains = event(FleetEventKind::kDrain, 0);
+  drains.at.reset();
+  drains.mean_time_between = Duration::seconds(20);
+  RunPlan plan = turns({}, 2, {});
+  plan.scenario.cluster.pools.front().termination.grace = Duration::seconds(3'600);
+  set_events(plan, {drains});
+  EXPECT_EQ(plan.pools.front().places(), 2 + 435);
+}
+
 // Without any server every request is refused, and the run ends.
 TEST(FleetRun, AnEmptyPoolRefuses) {
   FleetEventConfig none = event(FleetEventKind::kScale, 0);
@@ -632,6 +703,17 @@ void vary_feeds(RunPlan& plan, std::uint64_t seed) {
   if (random.below(3) == 0) elect_leader(s, random);
 }
 
+/// Some roll-outs end all old servers first.
+void vary_life(RunPlan& plan, std::uint64_t seed) {
+  RandomStream random(seed, Stream::kTest, 80);
+  for (FleetEventConfig& e : plan.scenario.events)
+    if (e.kind == FleetEventKind::kRollOut && random.below(3) == 0) {
+      e.recreate = true;
+      e.max_surge.clear();
+      e.max_unavailable.clear();
+    }
+}
+
 /// Scenario number `seed` of the swarm, with up to five events in its first 300 ms.
 RunPlan eventful_plan(std::uint64_t seed) {
   RunPlan plan = testing::swarm_plan(seed);
@@ -672,7 +754,6 @@ RunPlan eventful_plan(std::uint64_t seed) {
   }
   for (std::size_t i = 0; i < plan.pools.size(); ++i) {
     ResolvedPool& pool = plan.pools[i];
-    pool.extra_places = places_of(s, i) - pool.config.replicas;
     pool.start_up.load = ms(draw(random, 0, 80));
     if (pool.config.data_parallel == 1 && !pool.rules.async_scheduling &&
         !pool.rules.tiers.in_use() && random.below(4) == 0)
@@ -681,6 +762,8 @@ RunPlan eventful_plan(std::uint64_t seed) {
     pool.config.termination.shutdown_timeout = ms(draw(random, 0, 1) * draw(random, 0, 300));
     pool.config.termination.grace = ms(draw(random, 0, 200));
     pool.config.most_evicted = draw(random, 0, 2);
+    s.cluster.pools[i].termination = pool.config.termination;
+    pool.extra_places = places_of(s, i) - pool.config.replicas;
   }
   s.routing.discovery = DiscoveryConfig{.join = ms(draw(random, 0, 10)),
                                         .leave = ms(draw(random, 0, 30)),
@@ -688,6 +771,7 @@ RunPlan eventful_plan(std::uint64_t seed) {
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
   vary(plan, seed);
   vary_feeds(plan, seed);
+  vary_life(plan, seed);
   return plan;
 }
 

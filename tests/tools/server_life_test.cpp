@@ -279,13 +279,13 @@ TEST_F(ServerLifeTest, RollOutsHaveTheBoundsOfTheDeployment) {
     EXPECT_FALSE(found.has_errors()) << said();
     if (loaded.variants.empty()) return std::string();
     const sim::FleetEventConfig& e = loaded.variants.front().scenario.events.at(0);
-    return e.max_surge + " " + e.max_unavailable;
+    return e.max_surge + " " + e.max_unavailable + (e.recreate ? "recreate" : "");
   };
   EXPECT_EQ(bounds("strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: "
                    "0}}"),
             "1 0");
   EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 150%}}"), "150% 25%");
-  EXPECT_EQ(bounds("strategy: {type: Recreate}"), "0 100%");
+  EXPECT_EQ(bounds("strategy: {type: Recreate}"), " recreate");
   EXPECT_EQ(bounds("strategy: {type: RollingUpdate}"), " ");
   EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 1}}", ", max_surge: 3"), "3 25%");
   EXPECT_NE(refused(deployment("strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"))

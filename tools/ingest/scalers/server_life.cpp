@@ -285,8 +285,11 @@ class LifeReader {
                     "1", at);
     const ConfigNode* strategy = node_at(object, {"spec", "strategy"});
     if (kind != "Deployment" || strategy == nullptr) return {};
-    if (text_at(*strategy, {"type"}) == "Recreate")
-      return bounds(nullptr, "0", "100%", strategy->where());
+    if (text_at(*strategy, {"type"}) == "Recreate") {
+      Members out;
+      add_member(out, "recreate", plain("true", strategy->where()));
+      return out;
+    }
     const ConfigNode* update = strategy->child("rollingUpdate");
     if (update == nullptr) return {};
     return bounds(update, "25%", "25%", update->where());
