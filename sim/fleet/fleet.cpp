@@ -176,7 +176,7 @@ void Fleet::apply(const Due& due, SimTime now) {
       end(server, now);
       break;
     case What::kEvict:
-      evict(server, now);
+      evict(server, true, now);
       break;
     case What::kFails:
       happen_to(due.event, server, now);
@@ -337,7 +337,7 @@ void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
       vanish(server, now);
       break;
     case FleetEventKind::kDrain:
-      evict(server, now);
+      evict(server, false, now);
       break;
     case FleetEventKind::kSlow:
       actions_.set_pace(server, slowness(e), now);
@@ -453,18 +453,34 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   reconcile(owner_of(s), now);
 }
 
-void Fleet::evict(std::uint32_t server, SimTime now) {
+void Fleet::evict(std::uint32_t server, bool asks_again, SimTime now) {
   const Server& s = servers_[server];
   if (s.state == State::kEnding || s.state == State::kAbsent) return;
-  Deployment& d = owner_of(s);
-  if (s.state == State::kReady &&
-      ready_of(s.deployment) - 1 < d.replicas - pools_[s.pool].most_evicted) {
+  if (!budget_allows(server, now)) {
+    if (!asks_again) mark(now, "waits for its disruption budget", server);
     book(later(now, kEvictAgain), What::kEvict, server);
     return;
   }
   mark(now, "is evicted", server);
   terminate(server, now);
-  reconcile(d, now);
+  reconcile(owner_of(s), now);
+}
+
+// pkg/controller/disruption/disruption.go of Kubernetes v1.34 (getExpectedPodCount: bounds are of
+// the Deployment's present number and round up) and pkg/registry/core/pod/storage/eviction.go:
+// pending pods may always go; those that are not ready while no healthy one is missing, as the
+// default policy IfHealthyBudget has it.
+bool Fleet::budget_allows(std::uint32_t server, SimTime now) {
+  const Server& s = servers_[server];
+  if (s.state == State::kStarting && now < s.container) return true;
+  const FleetPool& pool = pools_[s.pool];
+  const std::int64_t all = owner_of(s).replicas;
+  const std::int64_t healthy = ready_of(s.deployment);
+  const std::int64_t least =
+      pool.min_available.empty()
+          ? std::max<std::int64_t>(0, all - servers_of(pool.most_evicted, all, true).value_or(1))
+          : servers_of(pool.min_available, all, true).value_or(all);
+  return healthy > least || (s.state != State::kReady && healthy == least && least > 0);
 }
 
 // ---- One server. --------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ struct FleetPool {
   StartUpTimes start_up;
   TerminationConfig termination;
   std::optional<AutoscalerConfig> autoscaler;
-  std::int64_t most_evicted = 1;  ///< A PodDisruptionBudget's maxUnavailable.
+  std::string most_evicted, min_available;  ///< A PodDisruptionBudget; neither: 1 may be missing.
 };
 
 /// How a server ends.
@@ -224,7 +224,8 @@ class Fleet {
   void begin_roll_out(const FleetEventConfig& e, SimTime now);
   void crash(std::uint32_t server, std::optional<Duration> repair, SimTime now);
   void vanish(std::uint32_t server, SimTime now);
-  void evict(std::uint32_t server, SimTime now);
+  void evict(std::uint32_t server, bool asks_again, SimTime now);
+  bool budget_allows(std::uint32_t server, SimTime now);
   bool create(const ReplicaSet& set, std::uint32_t deployment, SimTime now);
   void become_ready(std::uint32_t server, SimTime now);
   void terminate(std::uint32_t server, SimTime now);

@@ -240,6 +240,18 @@ void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& wher
             "latency and the endpoint picker's means of its pool");
 }
 
+void check_budget(const PoolConfig& pool, const SourceLocation& where, const std::string& path,
+                  Diagnostics& diagnostics) {
+  for (const auto& [key, text] :
+       {std::pair<const char*, const std::string&>{"most_evicted", pool.most_evicted},
+        {"min_available", pool.min_available}})
+    if (!text.empty() && !servers_of(text, 1, true))
+      diagnostics.error(where, path + key, kNumberOrPercent + text + ")", "for example 1, or 25%");
+  if (!pool.most_evicted.empty() && !pool.min_available.empty())
+    diagnostics.error(where, path + "min_available", "stands beside most_evicted",
+                      "keep one of the two");
+}
+
 void check_leader_election(const RoutingConfig& routing, const SourceLocation& where,
                            Diagnostics& diagnostics) {
   const std::string key = "routing.leader_election";
@@ -364,6 +376,7 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
     if (!pool.gpu_price_per_hour && has_price(s))
       diagnostics.warning(where, path + "gpu_price_per_hour",
                           "is missing, and other pools have it: the fleet as a whole has no cost");
+    check_budget(pool, where, path, diagnostics);
     if (pool.autoscaler && is_filled(s, p))
       diagnostics.error(where, path + "autoscaler",
                         "is of a pool that a roll-out fills, whose servers the autoscaler of the "
@@ -429,7 +442,8 @@ std::vector<FleetPool> fleet_pools(const RunPlan& plan) {
                      .start_up = pool.start_up,
                      .termination = pool.config.termination,
                      .autoscaler = pool.config.autoscaler,
-                     .most_evicted = pool.config.most_evicted});
+                     .most_evicted = pool.config.most_evicted,
+                     .min_available = pool.config.min_available});
   }
   return pools;
 }

@@ -283,6 +283,12 @@ TEST_F(FleetCli, RefusesPoolsThatARollOutCannotFill) {
       "\"vllm:num_requests_running\", target: 5}]}";
   EXPECT_NE(refused("", scaler).find("cluster.pools[1].autoscaler: is of a pool that a roll-out"),
             std::string::npos);
+  EXPECT_NE(refused("", ", most_evicted: 1, min_available: 1")
+                .find("cluster.pools[1].min_available: stands beside most_evicted"),
+            std::string::npos);
+  EXPECT_NE(refused("", ", min_available: x")
+                .find("cluster.pools[1].min_available: must be a number or a percentage (got x)"),
+            std::string::npos);
 }
 
 TEST_F(FleetCli, RefusesAnAutoscalerThatCannotRun) {

@@ -703,7 +703,7 @@ void vary_feeds(RunPlan& plan, std::uint64_t seed) {
   if (random.below(3) == 0) elect_leader(s, random);
 }
 
-/// Some roll-outs end all old servers first.
+/// Some roll-outs end all old servers first, and some budgets are of what is wanted at the time.
 void vary_life(RunPlan& plan, std::uint64_t seed) {
   RandomStream random(seed, Stream::kTest, 80);
   for (FleetEventConfig& e : plan.scenario.events)
@@ -711,6 +711,11 @@ void vary_life(RunPlan& plan, std::uint64_t seed) {
       e.recreate = true;
       e.max_surge.clear();
       e.max_unavailable.clear();
+    }
+  for (ResolvedPool& pool : plan.pools)
+    if (random.below(3) == 0) {
+      pool.config.most_evicted.clear();
+      pool.config.min_available = std::to_string(draw(random, 0, 100)) + "%";
     }
 }
 
@@ -761,7 +766,7 @@ RunPlan eventful_plan(std::uint64_t seed) {
     pool.config.termination.pre_stop = ms(draw(random, 0, 40));
     pool.config.termination.shutdown_timeout = ms(draw(random, 0, 1) * draw(random, 0, 300));
     pool.config.termination.grace = ms(draw(random, 0, 200));
-    pool.config.most_evicted = draw(random, 0, 2);
+    pool.config.most_evicted = std::to_string(draw(random, 0, 2));
     s.cluster.pools[i].termination = pool.config.termination;
     pool.extra_places = places_of(s, i) - pool.config.replicas;
   }

@@ -478,6 +478,47 @@ TEST(Fleet, ListsThePodsOfItsDeployment) {
   EXPECT_EQ(at(160), "2 ready, ");
 }
 
+// Four of five must serve, of five and of two.
+TEST(Fleet, TakesABudgetOfWhatIsWantedNow) {
+  for (const bool shrinks : {false, true}) {
+    FleetPool pool = pool_of(5, 12);
+    pool.min_available = "4";
+    FleetEventConfig down = event(FleetEventKind::kScale, 5);
+    down.replicas = 4;
+    std::vector<FleetEventConfig> events = {event(FleetEventKind::kDrain, 10, {0})};
+    if (shrinks) events.push_back(down);
+    FleetResult result;
+    (void)told({pool}, events, {}, &result);
+    const std::vector<std::string> marks = marks_of(result);
+    EXPECT_EQ(std::ranges::count(marks, "p-0 is evicted"), shrinks ? 0 : 1);
+    EXPECT_EQ(std::ranges::count(marks, "p-0 waits for its disruption budget"), shrinks ? 1 : 0);
+  }
+  FleetPool half = pool_of(4, 12);
+  half.min_available = "50%";
+  EXPECT_EQ(told({half}, {event(FleetEventKind::kDrain, 10, {0, 1})}).at(11), "leave 1 12");
+}
+
+// IfHealthyBudget: a server that is not ready goes only while enough are healthy without it. One
+// whose image is not there yet always may.
+TEST(Fleet, EvictsUnreadyServersAsTheDefaultPolicyDoes) {
+  const auto evicted = [](const std::string& most, std::vector<FleetEventConfig> events) {
+    FleetPool pool = pool_of(2, 6);
+    pool.most_evicted = most;
+    FleetResult result;
+    (void)told({pool}, std::move(events), {}, &result, 65);
+    const std::vector<std::string> marks = marks_of(result);
+    return std::ranges::any_of(marks, [](const auto& m) { return m.ends_with("is evicted"); });
+  };
+  const FleetEventConfig crash = event(FleetEventKind::kCrash, 10, {1});
+  const FleetEventConfig drain = event(FleetEventKind::kDrain, 60, {1});
+  EXPECT_FALSE(evicted("0", {crash, drain}));
+  EXPECT_TRUE(evicted("1", {crash, drain}));
+  FleetEventConfig up = event(FleetEventKind::kScale, 15);
+  up.replicas = 3;
+  EXPECT_FALSE(evicted("0", {up, event(FleetEventKind::kDrain, 60, {2})}));
+  EXPECT_TRUE(evicted("0", {up, event(FleetEventKind::kDrain, 50, {2})}));
+}
+
 // A pod has no process before its image is there, nor while its container waits to be started
 // again.
 TEST(Fleet, CrashesOnlyProcesses) {
