@@ -207,7 +207,7 @@ void Fleet::apply(const Due& due, SimTime now) {
     case What::kElected:
       election_->serve(due.subject);
       actions_.lead_router(due.subject, now);
-      note(now, "router leads", "router " + std::to_string(due.subject));
+      note(now, "leads", "router " + std::to_string(due.subject));
       break;
     case What::kHappens:
       happen(due.subject, now);
@@ -270,7 +270,7 @@ void Fleet::restart_router(std::uint32_t event, SimTime now) {
     book_term();
     if (e.graceful && election_->drains()) {
       if (!election_->begin_drain(process)) return;
-      note(now, "router drains", "router " + std::to_string(process));
+      note(now, "drains", "router " + std::to_string(process));
       book(later(now, Election::kDrain), What::kRouterEnds, process, event);
       return;
     }
@@ -281,13 +281,13 @@ void Fleet::restart_router(std::uint32_t event, SimTime now) {
 
 void Fleet::end_router(std::uint32_t process, std::uint32_t event, SimTime now) {
   if (!lasting(What::kRouterBack, process)) actions_.stop_router(process, now);
-  note(now, "router restarts", "router " + std::to_string(process));
+  note(now, "restarts", "router " + std::to_string(process));
   begin_spell(What::kRouterBack, process, event, events_[event].lasts.value_or(kRouterAway), now);
 }
 
 void Fleet::begin_router(std::uint32_t process, SimTime now) {
   actions_.start_router(process, now);
-  note(now, "router is back", "router " + std::to_string(process));
+  note(now, "is back", "router " + std::to_string(process));
   if (election_) election_->begin(process, now);
   book_term();
 }

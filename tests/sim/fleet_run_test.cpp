@@ -578,8 +578,8 @@ TEST(FleetRun, AStandbyTakesOverWhenTheLeaseEnds) {
     EXPECT_EQ(r.requests[1].predicted_hit_tokens, 64);
     for (const int i : {2, 3}) EXPECT_EQ(r.requests[i].outcome, workloads::Outcome::kError);
     for (const int i : {4, 5}) EXPECT_EQ(r.requests[i].predicted_hit_tokens, warm ? 64 : 0);
-    EXPECT_EQ(std::ranges::count(r.fleet->marks, "router leads", &FleetMark::what), 1);
-    const auto leads = std::ranges::find(r.fleet->marks, "router leads", &FleetMark::what);
+    EXPECT_EQ(std::ranges::count(r.fleet->marks, "leads", &FleetMark::what), 1);
+    const auto leads = std::ranges::find(r.fleet->marks, "leads", &FleetMark::what);
     ASSERT_NE(leads, r.fleet->marks.end());
     EXPECT_EQ(leads->subject, "router 1");
     EXPECT_GT(leads->at_s, 13.1);
@@ -810,7 +810,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
       fell_back += r.fleet->fell_back;
       for (const FleetPoolResult& p : r.fleet->pools) starts += p.starts;
       if (r.fleet->lost > 0) count_tiers(plan.pools.front().rules.tiers, r, of_tiers);
-      led += std::ranges::count(r.fleet->marks, "router leads", &FleetMark::what);
+      led += std::ranges::count(r.fleet->marks, "leads", &FleetMark::what);
       for (const FleetMark& m : r.fleet->marks) opened += m.what.starts_with("trips") ? 1 : 0;
     } catch (const NoServerError&) {
       // Flow control, and Ray Serve, wait for ever for a pool that stays empty.
