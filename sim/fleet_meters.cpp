@@ -145,10 +145,10 @@ std::optional<double> FleetMeters::pool_value(FleetMetric metric, std::uint32_t 
     case M::kReplicas:
       return static_cast<double>(fleet_.replicas(pool));
     case M::kReplicasReady:
-      return static_cast<double>(fleet_.ready(pool));
+      return static_cast<double>(fleet_.ready_of(pool));
     case M::kReplicasUnavailable:
       return static_cast<double>(
-          std::max<std::int64_t>(0, fleet_.replicas(pool) - fleet_.ready(pool)));
+          std::max<std::int64_t>(0, fleet_.replicas(pool) - fleet_.ready_of(pool)));
     default:
       return std::nullopt;
   }

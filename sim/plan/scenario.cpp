@@ -35,11 +35,19 @@ void describe_life(Describer& d, PoolConfig& c) {
         c.autoscaler);
   field(d, {"start_up", "How long a server takes to start, where events start some."}, c.start_up);
   field(d, {"termination", "What becomes of a server that is asked to end."}, c.termination);
+  field(
+      d,
+      {.name = "most_evicted",
+       .doc = "Servers that may be missing when one is drained, or a percentage of those that the "
+              "pool is to have: maxUnavailable of a PodDisruptionBudget. Absent: 1.",
+       .plain = true},
+      c.most_evicted);
   field(d,
-        {"most_evicted",
-         "Servers that may be missing when one is drained: maxUnavailable of a "
-         "PodDisruptionBudget."},
-        c.most_evicted, IntRange{0, 65'536});
+        {.name = "min_available",
+         .doc = "Instead: servers that must serve when one is drained, or a percentage: "
+                "minAvailable.",
+         .plain = true},
+        c.min_available);
   field(d, {"gpu_price_per_hour", "US dollars that one GPU costs an hour; a plan has `prices`."},
         c.gpu_price_per_hour, RealRange{.min = 0, .max = 1e6});
 }

@@ -50,7 +50,9 @@ struct PoolConfig {
   std::optional<AutoscalerConfig> autoscaler;
   StartUpConfig start_up;
   TerminationConfig termination;
-  std::int64_t most_evicted = 1;             ///< A PodDisruptionBudget's maxUnavailable.
+  /// A PodDisruptionBudget's bounds, each a number or a percentage, of which one is given. Neither:
+  /// one server may be missing.
+  std::string most_evicted, min_available;
   std::optional<double> gpu_price_per_hour;  ///< US dollars.
   std::int64_t gpus_per_server() const {
     return tensor_parallel * pipeline_parallel * data_parallel;

@@ -109,7 +109,8 @@ Autoscaler::Values Autoscaler::ask_triggers(SimTime now) {
 
 KedaScale Autoscaler::scale_of(std::int32_t replicas) const {
   const auto ready = std::ranges::count_if(pods_, [](const FleetPod& pod) {
-    return pod.state.phase == HpaPodPhase::kRunning && pod.state.ready;
+    // Deployments do not count pods that they have deleted.
+    return pod.state.phase == HpaPodPhase::kRunning && pod.state.ready && !pod.state.terminating;
   });
   return {replicas, static_cast<std::int32_t>(ready)};
 }

@@ -248,6 +248,10 @@ TEST_F(FleetCli, PlacesEveryError) {
       {"- {kind: drain, at: 1s, lasts: 5s}", "events[0].lasts: means nothing for kind drain"},
       {"- {kind: roll-out, at: 1s, max_surge: many}",
        "events[0].max_surge: must be a number or a percentage (got many)"},
+      {"- {kind: crash, at: 1s, servers: [1, 1]}",
+       "events[0].servers: names a server twice (got 1)"},
+      {"- {kind: roll-out, at: 1s, max_surge: 0, max_unavailable: 0%}",
+       "events[0].max_unavailable: is 0 beside a max_surge of 0"},
       {"- {kind: roll-out, at: 1s, to: a}", "events[0].to: is the pool itself"},
       {"- {kind: roll-out, mean_time_between: 1h}",
        "events[0].mean_time_between: is of failures of servers"},
@@ -260,6 +264,31 @@ TEST_F(FleetCli, PlacesEveryError) {
     EXPECT_NE(r.err.find(wrong.error), std::string::npos) << wrong.events << "\n" << r.err;
     EXPECT_NE(r.err.find("s.yaml:15:"), std::string::npos) << r.err;
   }
+}
+
+// A roll-out moves a Deployment, which has one role and one autoscaler.
+TEST_F(FleetCli, RefusesPoolsThatARollOutCannotFill) {
+  const auto refused = [this](const std::string& first, const std::string& second) {
+    const std::string to = "}\n  - {name: b, accelerator: H100-SXM, model: Qwen3-8B";
+    return run({"run", scenario("events:\n- {kind: roll-out, at: 1s, pool: a, to: b}\n",
+                                first + to + second)})
+        .err;
+  };
+  EXPECT_NE(refused(", role: prefill", ", role: decode")
+                .find("events[0].to: is a pool of role decode, and its servers would replace those "
+                      "of role prefill"),
+            std::string::npos);
+  const std::string scaler =
+      ", autoscaler: {kind: hpa, max_replicas: 5, metrics: [{type: pods, query: "
+      "\"vllm:num_requests_running\", target: 5}]}";
+  EXPECT_NE(refused("", scaler).find("cluster.pools[1].autoscaler: is of a pool that a roll-out"),
+            std::string::npos);
+  EXPECT_NE(refused("", ", most_evicted: 1, min_available: 1")
+                .find("cluster.pools[1].min_available: stands beside most_evicted"),
+            std::string::npos);
+  EXPECT_NE(refused("", ", min_available: x")
+                .find("cluster.pools[1].min_available: must be a number or a percentage (got x)"),
+            std::string::npos);
 }
 
 TEST_F(FleetCli, RefusesAnAutoscalerThatCannotRun) {
@@ -275,7 +304,7 @@ TEST_F(FleetCli, SurvivesEventsAtOddTimes) {
   for (const char* events :
        {"- {kind: crash, at: 0s, servers: [0, 1, 2, 3]}",
         "- {kind: drain, at: 0s, servers: [0, 1]}",
-        "- {kind: crash, at: 10s, servers: [1, 1]}\n- {kind: drain, at: 10s, servers: [1]}",
+        "- {kind: crash, at: 10s, servers: [1]}\n- {kind: drain, at: 10s, servers: [1]}",
         "- {kind: crash, at: 2000h}", "- {kind: scale, at: 5s, replicas: 0}",
         "- {kind: roll-out, at: 5s}\n- {kind: roll-out, at: 6s}\n- {kind: scale, at: 7s, replicas: "
         "9}",

@@ -198,9 +198,30 @@ TEST_F(Causes, ALinkIsLost) {
 }
 
 TEST_F(Causes, ARouterIsAway) {
-  servers({{0, 8, 8, 8}},
-          {{239, "router restarts", "router 0"}, {244, "router is back", "router 0"}});
+  servers({{0, 8, 8, 8}}, {{239, "restarts", "router 0"}, {244, "is back", "router 0"}});
   EXPECT_EQ(why(), "router 0 is away (all 8 serve)");
+}
+
+TEST_F(Causes, WhatLastsIsToldUntilItEnds) {
+  const auto told = [this](std::vector<sim::FleetMark> marks) {
+    servers({{0, 8, 8, 8}}, std::move(marks));
+    return why();
+  };
+  EXPECT_EQ(told({{10, "is not scraped", "p-1"}}), "p-1 is not scraped (all 8 serve)");
+  EXPECT_EQ(told({{10, "is not scraped", "p-1"},
+                  {20, "is scraped again", "p-1"},
+                  {250, "leads", "router 1"}}),
+            "router 1 leads (all 8 serve)");
+  EXPECT_EQ(told({{230, "drains", "router 0"}}), "router 0 drains (all 8 serve)");
+  EXPECT_EQ(told({{200, "drains", "router 0"}, {230, "restarts", "router 0"}}),
+            "router 0 is away (all 8 serve)");
+  EXPECT_EQ(told({{100, "waits for its disruption budget", "p-2"}}),
+            "p-2 waits for its disruption budget (all 8 serve)");
+  // Both ends of a roll-out to another pool have the name of where it began.
+  EXPECT_EQ(told({{100, "roll-out begins, to q", "p"},
+                  {110, "roll-out is over", "p"},
+                  {250, "crashes", "q-1"}}),
+            "q-1 crashes (all 8 serve)");
 }
 
 TEST_F(Causes, Overload) {

@@ -28,7 +28,7 @@ using sim::MissedSpan;
 struct Kind {
   std::string_view begins, ends = {}, lasts = {};
 };
-constexpr std::array<Kind, 11> kKinds = {
+constexpr std::array<Kind, 15> kKinds = {
     {{"crashes"},
      {"vanishes with its machine"},
      {"is evicted"},
@@ -39,7 +39,11 @@ constexpr std::array<Kind, 11> kKinds = {
      {"is slow", "is as fast as before", "is slow"},
      {"loses its KV events", "has its KV events heard again", "has lost its KV events"},
      {"loses its link", "has its link back", "has lost its link"},
-     {"router restarts", "router is back", "is away"}}};
+     {"is not scraped", "is scraped again", "is not scraped"},
+     {"waits for its disruption budget", "is evicted", "waits for its disruption budget"},
+     {"drains", "restarts", "drains"},
+     {"restarts", "is back", "is away"},
+     {"leads"}}};
 
 /// `45 s before`, `12 min before`.
 std::string before_text(double seconds) {
@@ -109,11 +113,7 @@ class Witness {
   std::int64_t most_ = 0;  ///< Servers that autoscalers may have.
 };
 
-std::string text_of(const FleetMark& m) {
-  constexpr std::string_view kTwice = "router";  // `router restarts` of `router 0`.
-  const bool twice = m.what.starts_with(kTwice);
-  return m.subject + (twice ? m.what.substr(kTwice.size()) : " " + m.what);
-}
+std::string text_of(const FleetMark& m) { return m.subject + " " + m.what; }
 
 /// 1 or -1 where a text says that `subject` scales up or down at that time; else 0.
 int direction(const std::string& text, const std::string& subject) {
