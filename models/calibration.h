@@ -59,12 +59,6 @@ struct StaticBatchRow {
 ///   TPOT = a + c·B + d·B·(isl + osl/2) + (B−1)/osl · (p1·isl + p2·isl²).
 CurveSample tpot_sample(const StaticBatchRow& row);
 
-/// Mean TTFT when all B prompts arrive at once and are prefilled first come, first served in chunks
-/// of at most `token_budget` tokens per step, decodes of the finished ones taking part: the sum of
-/// the steps up to a prompt's last chunk, averaged over prompts. With `rounds` > 1 only one request
-/// in `rounds` meets that burst; the others wait for half a mean step and their own prefill.
-CurveSample ttft_sample(const StaticBatchRow& row, std::int64_t token_budget, double rounds = 1);
-
 /// The time the curve gives a sample, ms (GPU terms only: CPU and padding are not linear).
 double predict_ms(const CostCurveParameters& p, const CurveSample& sample);
 

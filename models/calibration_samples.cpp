@@ -11,47 +11,6 @@ namespace {
 
 double& at(CurveSample& s, Coefficient c) { return s.features[static_cast<std::size_t>(c)]; }
 
-/// One step of the prefill burst: how often each coefficient enters it.
-struct BurstStep {
-  std::int64_t decoding = 0;
-  std::int64_t context = 0;
-  std::int64_t tokens = 0;
-  double pairs = 0;
-  std::int64_t chunks = 0;
-  std::int64_t finished = 0;  ///< Prompts whose last chunk this is.
-};
-
-/// Fills the step's token budget with the prompts at the head of the queue.
-BurstStep fill_step(std::int64_t isl, std::int64_t budget, std::int64_t& left,
-                    std::int64_t& computed, std::int64_t decoding) {
-  BurstStep step{.decoding = decoding, .context = decoding * isl};
-  // Decodes run first, but can never take the whole budget of a step here.
-  std::int64_t room = std::max<std::int64_t>(1, budget - decoding);
-  while (left > 0 && room > 0) {
-    const std::int64_t n = std::min(room, isl - computed);
-    step.tokens += n;
-    step.pairs +=
-        as_real(computed + n) * as_real(computed + n) - as_real(computed) * as_real(computed);
-    ++step.chunks;
-    room -= n;
-    computed += n;
-    if (computed < isl) continue;
-    computed = 0;
-    --left;
-    ++step.finished;
-  }
-  return step;
-}
-
-void add_step(CurveSample& s, const BurstStep& step, double times) {
-  at(s, Coefficient::kStep) += times;
-  at(s, Coefficient::kSequence) += times * as_real(step.decoding);
-  at(s, Coefficient::kContext) += times * as_real(step.context) * 1e-6;
-  at(s, Coefficient::kPrefillToken) += times * as_real(step.tokens) * 1e-3;
-  at(s, Coefficient::kPrefillPair) += times * step.pairs * 1e-6;
-  at(s, Coefficient::kPrefillChunk) += times * as_real(step.chunks);
-}
-
 }  // namespace
 
 std::string_view coefficient_name(Coefficient c) {
@@ -120,33 +79,6 @@ CurveSample tpot_sample(const StaticBatchRow& row) {
   at(s, Coefficient::kPrefillToken) = prompts * as_real(row.isl) * 1e-3;
   at(s, Coefficient::kPrefillPair) = prompts * as_real(row.isl) * as_real(row.isl) * 1e-6;
   at(s, Coefficient::kPrefillChunk) = prompts;
-  return s;
-}
-
-CurveSample ttft_sample(const StaticBatchRow& row, std::int64_t token_budget, double rounds) {
-  ROUTESIM_CHECK(row.isl >= 1 && row.concurrency >= 1 && token_budget >= 1 && rounds >= 1,
-                 "static batch row");
-  CurveSample s;
-  s.ms = row.ttft_ms;
-  s.label = row.label;
-  std::int64_t left = row.concurrency;
-  std::int64_t computed = 0;
-  const double share = 1.0 / (as_real(row.concurrency) * rounds);
-  while (left > 0) {
-    // Every prompt that ends in this step or later waits for the whole step.
-    const std::int64_t waiting = left;
-    const BurstStep step =
-        fill_step(row.isl, token_budget, left, computed, row.concurrency - waiting);
-    add_step(s, step, share * as_real(waiting));
-  }
-  if (rounds <= 1) return s;
-  const double steady = 1.0 - 1.0 / rounds;
-  const CurveSample mean_step = tpot_sample(row);
-  for (std::size_t i = 0; i < kCoefficients; ++i)
-    s.features[i] += steady * 0.5 * mean_step.features[i];
-  std::int64_t one = 1;
-  while (one > 0)
-    add_step(s, fill_step(row.isl, token_budget, one, computed, row.concurrency - 1), steady);
   return s;
 }
 

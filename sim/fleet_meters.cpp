@@ -23,15 +23,24 @@ void FleetMeters::on_first_token(const LiveRequest& live, SimTime now) {
   predicted_tpot_.add(live.route.predicted.tpot_ms / 1000);
 }
 
-// The engine counts a request's tokens when it has finished, so does the router.
-void FleetMeters::on_finished(const LiveRequest& live, SimTime now) {
-  Server& s = books_[servers_.server_of(live.route.endpoint)];
-  const std::int64_t tokens = live.request.output_tokens;
+// A prefill server answers with one token.
+void FleetMeters::on_prefilled(const LiveRequest& live, SimTime now) {
+  finish(*live.route.prefill, live, 1, now).ttft.add((now - live.entered).to_seconds());
+}
+
+FleetMeters::Server& FleetMeters::finish(EndpointId e, const LiveRequest& live, std::int64_t tokens,
+                                         SimTime now) {
+  Server& s = books_[servers_.server_of(e)];
   s.prompt_tokens += live.request.prompt->tokens;
   s.generation_tokens += tokens;
   ++s.finished;
-  ++requests_;
   s.latency.add((now - live.entered).to_seconds());
+  return s;
+}
+
+void FleetMeters::on_finished(const LiveRequest& live, SimTime now) {
+  const std::int64_t tokens = live.request.output_tokens;
+  Server& s = finish(live.route.endpoint, live, tokens, now);
   router_latency_.add((now - live.sent).to_seconds());
   if (tokens < 2) return;
   const SimTime first = live.first_token - plan_.scenario.workload.response_overhead;
@@ -66,6 +75,8 @@ std::optional<double> FleetMeters::server_value(FleetMetric metric, std::uint32_
     return sum(
         [&](const Replica& r, const EndpointHome& at) { return number(r.gauges(at.rank).*which); });
   };
+  const bool sglang = servers_.pool(servers_.home(EndpointId(servers_.endpoints_of(server).first)))
+                          .rules.sglang.has_value();
   const auto counter = [&](std::int64_t EngineCounters::*which) {
     return sum([&](const Replica& r, const EndpointHome& at) {
       return number(r.scheduler(at.rank).counters().*which);
@@ -84,9 +95,9 @@ std::optional<double> FleetMeters::server_value(FleetMetric metric, std::uint32_
       });
     }
     case M::kPromptTokens:
-      return number(books.prompt_tokens);
+      return sglang ? number(books.prompt_tokens) : counter(&EngineCounters::prompt_tokens);
     case M::kGenerationTokens:
-      return number(books.generation_tokens);
+      return sglang ? number(books.generation_tokens) : counter(&EngineCounters::generation_tokens);
     case M::kFinished:
       return number(books.finished);
     case M::kPreemptions:
@@ -126,16 +137,18 @@ std::optional<double> FleetMeters::pool_value(FleetMetric metric, std::uint32_t 
     case M::kRouterActive:
       return static_cast<double>(live_.outstanding());
     case M::kRouterRequests:
-      return static_cast<double>(requests_ + errors_);
+      return static_cast<double>(routed_);
+    case M::kRouterIncoming:
+      return static_cast<double>(incoming_);
     case M::kRouterErrors:
       return static_cast<double>(errors_);
     case M::kReplicas:
       return static_cast<double>(fleet_.replicas(pool));
     case M::kReplicasReady:
-      return static_cast<double>(fleet_.ready(pool));
+      return static_cast<double>(fleet_.ready_of(pool));
     case M::kReplicasUnavailable:
       return static_cast<double>(
-          std::max<std::int64_t>(0, fleet_.replicas(pool) - fleet_.ready(pool)));
+          std::max<std::int64_t>(0, fleet_.replicas(pool) - fleet_.ready_of(pool)));
     default:
       return std::nullopt;
   }

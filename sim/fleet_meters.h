@@ -22,7 +22,14 @@ class FleetMeters {
   FleetMeters(const RunPlan& plan, const Fleet& fleet, Servers& servers, const Router& router,
               const LiveRequests& live);
 
+  /// The router decided about a request, or refused it.
+  void on_decided(bool routed) {
+    ++incoming_;
+    if (routed) ++routed_;
+  }
   void on_first_token(const LiveRequest& live, SimTime now);
+  /// The prefill server of a request has answered.
+  void on_prefilled(const LiveRequest& live, SimTime now);
   void on_finished(const LiveRequest& live, SimTime now);
   void on_failed() { ++errors_; }
   /// A server's process is another one.
@@ -31,7 +38,8 @@ class FleetMeters {
   const FleetMetrics& of(std::uint32_t pool, SimTime now);
 
  private:
-  /// The books of one process.
+  /// The books of one process. SGLang counts tokens when their request has finished
+  /// (tokenizer_manager.py, collect_metrics); vLLM's are the engine's own counters.
   struct Server {
     std::int64_t prompt_tokens = 0, generation_tokens = 0, finished = 0;
     BucketCounts ttft{FleetMetric::kServerTtft}, tpot{FleetMetric::kServerTpot},
@@ -51,6 +59,7 @@ class FleetMeters {
     std::uint32_t pool_;
   };
 
+  Server& finish(EndpointId e, const LiveRequest& live, std::int64_t tokens, SimTime now);
   std::optional<double> server_value(FleetMetric metric, std::uint32_t server);
   std::optional<double> pool_value(FleetMetric metric, std::uint32_t pool) const;
 
@@ -62,7 +71,7 @@ class FleetMeters {
   SimTime now_;
   std::vector<Server> books_;  ///< By server.
   std::deque<Pool> pools_;
-  std::int64_t requests_ = 0, errors_ = 0;
+  std::int64_t incoming_ = 0, routed_ = 0, errors_ = 0;
   BucketCounts router_ttft_{FleetMetric::kRouterTtft}, router_tpot_{FleetMetric::kRouterTpot},
       router_latency_{FleetMetric::kRouterLatency},
       predicted_ttft_{FleetMetric::kRouterPredictedTtft},

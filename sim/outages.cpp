@@ -20,6 +20,7 @@ Outages::Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Rout
       vanished_(servers.server_of(EndpointId(servers.endpoints().size() - 1)) + 1),
       fleet_(fleet_pools(plan), fleet_events(plan.scenario), discovery_of(plan.scenario.routing),
              seed, *this, [&queue](SimTime at) { queue.push(at, EventKind::kFleet); }) {
+  retries_.most = plan.scenario.routing.retries.value_or(retries_.most);
   elect_leader(fleet_, plan);
   if (std::any_of(plan.pools.begin(), plan.pools.end(),
                   [](const ResolvedPool& pool) { return pool.config.autoscaler.has_value(); }))

@@ -91,7 +91,7 @@ class Outages final : private FleetActions {
   KvMoves& moves_;
   EventQueue& queue_;
   RequestFlow& flow_;
-  const RouterRetries& retries_;
+  RouterRetries retries_;
   std::uint64_t seed_;
   bool proxies_;                ///< The routers carry the requests that they route.
   std::vector<bool> vanished_;  ///< By server: nobody answers there, not even to refuse.

@@ -268,7 +268,9 @@ void RunRecorder::note_gateway(const Gateway& gateway) {
     result_.notes.push_back(std::move(note));
 }
 
-void RunRecorder::note_fleet(FleetResult found) {
+void RunRecorder::note_fleet(Fleet& seen, SimTime now) {
+  for (std::string& note : seen.failing_queries()) result_.notes.push_back(std::move(note));
+  FleetResult found = seen.take_result(now);
   FleetResult& all = fleet();
   found.lost = all.lost;
   found.sent_again = all.sent_again;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/fleet/fleet.h"
 #include "sim/gateway.h"
 #include "sim/live_requests.h"
 #include "sim/network/transfers.h"
@@ -39,7 +40,7 @@ class RunRecorder {
   /// Replays of KV events that failed.
   void note_replays(std::int64_t failed);
   void note_gateway(const Gateway& gateway);
-  void note_fleet(FleetResult fleet);
+  void note_fleet(Fleet& fleet, SimTime now);
   /// `most_in_flight`: requests whose clients waited at once.
   void note_streams(std::int64_t most_in_flight);
   /// Call once, at the end. `stopped`: the run did not reach its end.

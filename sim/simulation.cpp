@@ -75,7 +75,7 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   if (plan.scenario.routing.gateway)
     at_router_.gateway.emplace(plan.scenario.routing, options.seed, servers_->endpoints().rows(),
                                client_->load().stages().size());
-  if (fleet_changes(plan.scenario))
+  if (tells_fleet(plan.scenario))
     outages_.emplace(plan, options.seed, *servers_, *router_, live_, *moves_, queue_, flow);
 }
 
@@ -125,7 +125,7 @@ RunResult Simulation::run_to_end() {
   recorder_->note_replays(router_->failed_replays());
   if (at_router_.gateway) recorder_->note_gateway(*at_router_.gateway);
   recorder_->note_streams(live_.most_outstanding());
-  if (outages_) recorder_->note_fleet(outages_->fleet().take_result(queue_.now()));
+  if (outages_) recorder_->note_fleet(outages_->fleet(), queue_.now());
   RunResult found = recorder_->take_result(client_->load(), moves_->links(), options_.seed,
                                            queue_.now(), stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);
@@ -270,6 +270,8 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
   LiveRequest& live = live_[handle];
   live.route = route;
   ++recorder_->routing().decisions;
+  if (FleetMeters* meters = outages_ ? outages_->meters() : nullptr)
+    meters->on_decided(route.routed);
   if (!route.routed) {
     if (outages_ && route.http_status != 404)
       if (const auto after = outages_->retry(live, RetriedByRouter::kUnserved)) {
@@ -485,6 +487,8 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
 void Simulation::prefill_finished(std::uint32_t handle, SimTime now) {
   LiveRequest& live = live_[handle];
   live.leg = Leg::kToEngine;
+  if (FleetMeters* meters = outages_ ? outages_->meters() : nullptr)
+    meters->on_prefilled(live, now);
   for (Observer* o : observers_) o->on_prefilled(live.request, now);
   moves_->disaggregation().begin_lease(handle, now);
   const EnginePreset preset =

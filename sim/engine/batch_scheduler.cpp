@@ -147,7 +147,8 @@ void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutp
       o.kind = EngineOutputKind::kResumedToken;
       o.value = (now - q.last_token).ns();
     }
-    q.started = true;
+    begin_answer(q);
+    ++counters_.generation_tokens;
     out.push_back(o);
   }
   for (const StepPlan::Verified& v : plan.verified) process_verified(v, now, out);
@@ -155,6 +156,11 @@ void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutp
     if (sequences_.current(r)) finish(r.slot, now, out);
   for (const SequenceRef r : plan.pausing)
     if (sequences_.current(r)) sequences_[r.slot].last_token = now;
+}
+
+// The sequence has at least its first token.
+void BatchScheduler::begin_answer(Sequence& q) {
+  if (!std::exchange(q.started, true)) counters_.prompt_tokens += q.request.prompt_tokens;
 }
 
 // The scheduler hears how many drafts were accepted.
@@ -171,7 +177,8 @@ void BatchScheduler::process_verified(const StepPlan::Verified& one, SimTime now
     o.value = (now - q.last_token).ns();
     o.together = tokens - 1;
   }
-  q.started = true;
+  begin_answer(q);
+  counters_.generation_tokens += tokens;
   q.last_token = now;
   out.push_back(o);
   if (running)

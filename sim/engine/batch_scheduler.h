@@ -90,6 +90,8 @@ class BatchScheduler {
   void schedule(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);
   /// Processes the result of a step that ended at `now`: tokens, finishes, frees.
   void process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
+  /// Steps that ended gave so many tokens to steady decodes; process() counts all others.
+  void count_steady(std::int64_t tokens) { counters_.generation_tokens += tokens; }
 
   /// The certain facts about the passes to come.
   struct Forecast {
@@ -203,6 +205,7 @@ class BatchScheduler {
   bool decodes_only() const;
   void cross_blocks();
   void free_blocks(Slot s);
+  void begin_answer(Sequence& q);
   void finish(Slot s, SimTime now, std::vector<EngineOutput>& out);
 
   void run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);

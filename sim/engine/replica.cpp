@@ -225,6 +225,7 @@ void Replica::process(Rank& r, SimTime now, Duration gap) {
   if (plan.empty()) return;
   if (!plan.has_no_output() || pipeline_.in_use()) r.scheduler.process(plan, now, outbox_.outputs);
   if (gaps_ != nullptr) gaps_->add_nano(gap.ns(), plan.steady);
+  r.scheduler.count_steady(plan.steady);
   r.scheduler.submit_stores(plan);
   plan.clear();
   collect_ended(r, steps_until_heard(now));
@@ -557,6 +558,7 @@ void Replica::decode_boundaries(SimTime now) {
     if (publishes(r)) flush_events(r, at);
     const Duration gap = at - last_boundary_;
     gaps_->add_nano(gap.ns(), steady);
+    r.scheduler.count_steady(steady);
     busy_ += gap;
     last_boundary_ = at;
     ++steps_;
@@ -606,6 +608,7 @@ void Replica::boundaries_without_events(Rank& r, SimTime now) {
   r.peak_used = std::max(r.peak_used, used - taken);
   r.scheduler.run_decode_passes(passes, used - kv.used_blocks());
   gaps_->add_nanos({gaps.data(), static_cast<std::size_t>(passes)}, r.on_gpu().steady);
+  r.scheduler.count_steady(passes * r.on_gpu().steady);
   busy_ += Duration::nanoseconds(last - last_boundary_.ns());
   last_boundary_ = SimTime::from_ns(last);
   end_ = SimTime::from_ns(end);

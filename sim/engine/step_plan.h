@@ -93,6 +93,8 @@ struct EngineCounters {
   std::int64_t preemptions = 0;
   std::int64_t prefix_query_tokens = 0;
   std::int64_t prefix_hit_tokens = 0;
+  /// vLLM's: a prompt counts as a whole with its first token, an answer with every step.
+  std::int64_t prompt_tokens = 0, generation_tokens = 0;
   std::int64_t max_running = 0;
   std::int64_t max_waiting = 0;
 
@@ -103,6 +105,8 @@ struct EngineCounters {
     preemptions += o.preemptions;
     prefix_query_tokens += o.prefix_query_tokens;
     prefix_hit_tokens += o.prefix_hit_tokens;
+    prompt_tokens += o.prompt_tokens;
+    generation_tokens += o.generation_tokens;
     max_running = std::max(max_running, o.max_running);
     max_waiting = std::max(max_waiting, o.max_waiting);
   }

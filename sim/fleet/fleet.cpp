@@ -1,6 +1,7 @@
 #include "sim/fleet/fleet.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -34,6 +35,11 @@ constexpr Duration kForgetsCrashes = Duration::seconds(600);
 
 double seconds_of(SimTime at) { return static_cast<double>(at.ns()) / 1e9; }
 
+/// What a server should do when an event of a kind happens to it; empty where it is of none.
+constexpr std::array<const char*, EnumNames<FleetEventKind>::value.size()> kFates = {
+    "crash", "lose its machine", "be drained",          "be slow", "lose its KV events", "", "",
+    "",      "lose its link",    "no longer be scraped"};
+
 double slowness(const FleetEventConfig& e) { return e.factor.value_or(2); }
 
 /// The end of the clock lies behind everything that is due.
@@ -54,7 +60,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
     const FleetPool& pool = pools_[p];
     first_.push_back(static_cast<std::uint32_t>(servers_.size()));
     deployments_.push_back({.replicas = pool.replicas,
-                            .sets = {{.pool = p, .revision = 0, .spec = pool.replicas}},
+                            .sets = {{.pool = p, .size = {.spec = pool.replicas}}},
                             .max_surge = kQuarter,
                             .max_unavailable = kQuarter});
     tallies_.push_back({.servers = pool.replicas, .ready = pool.replicas});
@@ -66,6 +72,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
     for (std::int64_t i = 0; i < pool.places; ++i)
       servers_.push_back({.state = i < pool.replicas ? State::kReady : State::kAbsent,
                           .pool = p,
+                          .deployment = p,
                           .known_pod = i < pool.replicas ? 0 : -1});
   }
 }
@@ -91,20 +98,27 @@ void Fleet::look(std::uint32_t scaler, SimTime now) {
   book(s.autoscaler.next_look(), What::kScale, scaler);
 }
 
-// A pod is Pending until its image is there, and Running from then on.
+std::vector<std::string> Fleet::failing_queries() const {
+  std::vector<std::string> out;
+  for (const Scaler& s : scalers_)
+    for (const std::string& said : s.autoscaler.failing_queries())
+      out.push_back("autoscaler of " + pools_[s.pool].name + ": " + said);
+  return out;
+}
+
+// A pod is Pending until its image is there, and Running from then on. One that was asked to end is
+// ready until its preStop hook is over.
 void Fleet::list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& out) const {
-  const StartUpTimes& t = pools_[pool].start_up;
   for (std::uint32_t i = 0; i < servers_.size(); ++i) {
     const Server& s = servers_[i];
-    if (s.pool != pool || s.state == State::kAbsent) continue;
+    if (s.deployment != pool || s.state == State::kAbsent) continue;
     FleetPod& pod = out.emplace_back();
     pod.id = s.pod << 32 | i;
-    pod.state.ready = s.state == State::kReady;
+    pod.state.ready = serves(i);
     pod.state.terminating = s.state == State::kEnding;
     pod.state.started = s.created;
     pod.state.ready_changed = s.since;
-    if (s.state == State::kStarting && s.pod > 0 && now - s.created < t.node + t.image_pull)
-      pod.state.phase = HpaPodPhase::kPending;
+    if (s.state == State::kStarting && now < s.container) pod.state.phase = HpaPodPhase::kPending;
   }
 }
 
@@ -170,7 +184,7 @@ void Fleet::apply(const Due& due, SimTime now) {
       end(server, now);
       break;
     case What::kEvict:
-      evict(server, now);
+      evict(server, true, now);
       break;
     case What::kFails:
       happen_to(due.event, server, now);
@@ -201,7 +215,7 @@ void Fleet::apply(const Due& due, SimTime now) {
     case What::kElected:
       election_->serve(due.subject);
       actions_.lead_router(due.subject, now);
-      note(now, "router leads", "router " + std::to_string(due.subject));
+      note(now, "leads", "router " + std::to_string(due.subject));
       break;
     case What::kHappens:
       happen(due.subject, now);
@@ -241,7 +255,7 @@ void Fleet::happen(std::uint32_t event, SimTime now) {
       restart_router(event, now);
       return;
     case FleetEventKind::kScale:
-      set_replicas(pool_of(e.pool), *e.replicas, now);
+      set_replicas(deployment_of(pool_of(e.pool)), *e.replicas, now);
       return;
     case FleetEventKind::kRollOut:
       begin_roll_out(e, now);
@@ -264,7 +278,7 @@ void Fleet::restart_router(std::uint32_t event, SimTime now) {
     book_term();
     if (e.graceful && election_->drains()) {
       if (!election_->begin_drain(process)) return;
-      note(now, "router drains", "router " + std::to_string(process));
+      note(now, "drains", "router " + std::to_string(process));
       book(later(now, Election::kDrain), What::kRouterEnds, process, event);
       return;
     }
@@ -275,13 +289,13 @@ void Fleet::restart_router(std::uint32_t event, SimTime now) {
 
 void Fleet::end_router(std::uint32_t process, std::uint32_t event, SimTime now) {
   if (!lasting(What::kRouterBack, process)) actions_.stop_router(process, now);
-  note(now, "router restarts", "router " + std::to_string(process));
+  note(now, "restarts", "router " + std::to_string(process));
   begin_spell(What::kRouterBack, process, event, events_[event].lasts.value_or(kRouterAway), now);
 }
 
 void Fleet::begin_router(std::uint32_t process, SimTime now) {
   actions_.start_router(process, now);
-  note(now, "router is back", "router " + std::to_string(process));
+  note(now, "is back", "router " + std::to_string(process));
   if (election_) election_->begin(process, now);
   book_term();
 }
@@ -311,8 +325,13 @@ std::vector<std::uint32_t> Fleet::targets(std::uint32_t event) const {
 void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
   const FleetEventConfig& e = events_[event];
   const Server& s = servers_[server];
-  if (s.state == State::kAbsent || s.state == State::kVanished) {
-    mark(now, "is not there when it should " + std::string(enum_name(e.kind)), server);
+  const bool is_alone = e.kind == FleetEventKind::kCrash && now <= s.container &&
+                        (s.state == State::kStarting || s.state == State::kDown);
+  if (s.state == State::kAbsent || s.state == State::kVanished || is_alone) {
+    mark(now,
+         std::string(is_alone ? "has no process when it should " : "is not there when it should ") +
+             kFates[static_cast<std::size_t>(e.kind)],
+         server);
     return;
   }
   switch (e.kind) {
@@ -326,7 +345,7 @@ void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
       vanish(server, now);
       break;
     case FleetEventKind::kDrain:
-      evict(server, now);
+      evict(server, false, now);
       break;
     case FleetEventKind::kSlow:
       actions_.set_pace(server, slowness(e), now);
@@ -377,14 +396,26 @@ std::optional<std::uint32_t> Fleet::lasting(What end, std::uint32_t subject) con
 }
 
 void Fleet::begin_roll_out(const FleetEventConfig& e, SimTime now) {
-  const std::uint32_t pool = pool_of(e.pool);
-  Deployment& d = deployments_[pool];
+  Deployment& d = deployments_[deployment_of(pool_of(e.pool))];
+  const std::string& name = pools_[index_of(d)].name;
   const std::uint32_t to = e.to.empty() ? d.sets.back().pool : pool_of(e.to);
-  d.sets.push_back({.pool = to, .revision = d.sets.back().revision + 1, .spec = 0});
-  d.max_surge = e.max_surge.empty() ? kQuarter : e.max_surge;
+  if (!e.to.empty() && to == d.sets.back().pool) {
+    note(now, "has the configuration of " + e.to + " already", name);
+    return;
+  }
+  d.recreates = e.recreate && e.max_surge.empty() && e.max_unavailable.empty();
+  d.max_surge = d.recreates ? "0" : e.max_surge.empty() ? kQuarter : e.max_surge;
   d.max_unavailable = e.max_unavailable.empty() ? kQuarter : e.max_unavailable;
-  note(now, "roll-out begins",
-       e.to.empty() ? pools_[pool].name : pools_[pool].name + " to " + e.to);
+  if (d.sets.size() == 1)
+    d.sets.back().size.most = d.replicas + servers_of(d.max_surge, d.replicas, true).value_or(1);
+  // A configuration that still has a ReplicaSet gets this one back.
+  const auto old = std::ranges::find(d.sets, to, &ReplicaSet::pool);
+  if (e.to.empty() || old == d.sets.end())
+    d.sets.push_back({.pool = to, .revision = static_cast<std::int64_t>(++order_)});
+  else
+    std::rotate(old, old + 1, d.sets.end());
+  std::ranges::sort(d.sets.begin(), d.sets.end() - 1, {}, &ReplicaSet::revision);
+  note(now, "roll-out begins" + (e.to.empty() ? "" : ", to " + e.to), name);
   reconcile(d, now);
 }
 
@@ -405,8 +436,9 @@ void Fleet::crash(std::uint32_t server, std::optional<Duration> repair, SimTime 
   }
   ++tallies_[s.pool].result.ends;
   set_state(server, State::kDown, now);
-  const Duration back = repair.value_or(back_off(s.crashes) + pools_[s.pool].start_up.restart());
-  book(later(now, back), What::kReady, server);
+  s.container = later(now, repair.value_or(back_off(s.crashes)));
+  const Duration start = repair ? Duration::zero() : pools_[s.pool].start_up.restart();
+  book(later(s.container, start), What::kReady, server);
   reconcile(owner_of(s), now);
 }
 
@@ -420,47 +452,64 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   actions_.lose_machine(server, now);
   ++tallies_[s.pool].result.ends;
   set_state(server, ending ? State::kAbsent : State::kVanished, now);
-  if (ending) return;  // Its ReplicaSet has given it up, and the router hears of it in any case.
+  if (ending) {  // Its ReplicaSet has given it up, and the router hears of it in any case.
+    reuse_place(s, now);
+    return;
+  }
   book(later(now, discovery_.leave_vanished), What::kLeave, server);
   book(later(now, kNodeGrace + kUnreachable), What::kReplace, server);
   reconcile(owner_of(s), now);
 }
 
-void Fleet::evict(std::uint32_t server, SimTime now) {
+void Fleet::evict(std::uint32_t server, bool asks_again, SimTime now) {
   const Server& s = servers_[server];
   if (s.state == State::kEnding || s.state == State::kAbsent) return;
-  Deployment& d = owner_of(s);
-  if (s.state == State::kReady) {
-    std::int64_t ready = 0;
-    for (const ReplicaSet& set : d.sets) ready += counted(set, true);
-    if (ready - 1 < d.replicas - pools_[s.pool].most_evicted) {
-      book(later(now, kEvictAgain), What::kEvict, server);
-      return;
-    }
+  if (!budget_allows(server, now)) {
+    if (!asks_again) mark(now, "waits for its disruption budget", server);
+    book(later(now, kEvictAgain), What::kEvict, server);
+    return;
   }
   mark(now, "is evicted", server);
   terminate(server, now);
-  reconcile(d, now);
+  reconcile(owner_of(s), now);
+}
+
+// pkg/controller/disruption/disruption.go of Kubernetes v1.34 (getExpectedPodCount: bounds are of
+// the Deployment's present number and round up) and pkg/registry/core/pod/storage/eviction.go:
+// pending pods may always go; those that are not ready while no healthy one is missing, as the
+// default policy IfHealthyBudget has it.
+bool Fleet::budget_allows(std::uint32_t server, SimTime now) {
+  const Server& s = servers_[server];
+  if (s.state == State::kStarting && now < s.container) return true;
+  const FleetPool& pool = pools_[s.pool];
+  const std::int64_t all = owner_of(s).replicas;
+  const std::int64_t healthy = ready_of(s.deployment);
+  const std::int64_t least =
+      pool.min_available.empty()
+          ? std::max<std::int64_t>(0, all - servers_of(pool.most_evicted, all, true).value_or(1))
+          : servers_of(pool.min_available, all, true).value_or(all);
+  return healthy > least || (s.state != State::kReady && healthy == least && least > 0);
 }
 
 // ---- One server. --------------------------------------------------------------------------------
 
-void Fleet::create(const ReplicaSet& set, SimTime now) {
+// False where no place is left.
+bool Fleet::create(const ReplicaSet& set, std::uint32_t deployment, SimTime now) {
   const std::uint32_t begin = first_[set.pool];
   const auto end = begin + static_cast<std::uint32_t>(pools_[set.pool].places);
   std::uint32_t server = begin;
   while (server < end && servers_[server].state != State::kAbsent) ++server;
-  if (server == end) {
-    note(now, "finds no place for another server", pools_[set.pool].name);
-    return;
-  }
+  if (server == end) return false;
   Server& s = servers_[server];
   ++s.epoch;
   ++s.pod;
+  s.deployment = deployment;
   s.revision = set.revision;
   s.crashes = 0;
   s.terminated = false;
   s.created = now;
+  const StartUpTimes& start = pools_[set.pool].start_up;
+  s.container = later(now, start.node + start.image_pull);
   std::erase_if(spells_, [server](const Spell& spell) {
     return spell.end != What::kRouterBack && spell.subject == server;
   });
@@ -470,7 +519,8 @@ void Fleet::create(const ReplicaSet& set, SimTime now) {
   actions_.set_link(server, true, now);
   set_state(server, State::kStarting, now);
   mark(now, "starts", server);
-  book(later(now, pools_[set.pool].start_up.cold()), What::kReady, server);
+  book(later(now, start.cold()), What::kReady, server);
+  return true;
 }
 
 void Fleet::become_ready(std::uint32_t server, SimTime now) {
@@ -532,7 +582,7 @@ void Fleet::end(std::uint32_t server, SimTime now, ServerEnd how) {
   }
   set_state(server, State::kAbsent, now);
   mark(now, "is gone", server);
-  reconcile(owner_of(s), now);
+  reuse_place(s, now);
 }
 
 void Fleet::draw_failures(std::uint32_t server, SimTime now) {
@@ -545,6 +595,11 @@ void Fleet::draw_failure(std::uint32_t event, std::uint32_t server, SimTime now)
   if (!e.mean_time_between || s.state != State::kReady || pool_of(e.pool) != s.pool) return;
   const std::int64_t number = server - first_[s.pool];
   if (!e.servers.empty() && std::count(e.servers.begin(), e.servers.end(), number) == 0) return;
+  // A spell that outlasts a crash draws the next one when it ends.
+  if (std::ranges::any_of(spells_, [&](const Spell& spell) {
+        return spell.event == event && spell.subject == server;
+      }))
+    return;
   const Duration until = drawn(event, server, s.draws++, *e.mean_time_between);
   book(later(now, until), What::kFails, server, event);
 }
@@ -558,15 +613,26 @@ void Fleet::set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now)
        pools_[pool].name);
   d.replicas = replicas;
   add_point(pool, now);
+  if (d.sets.size() > 1) (void)resize(d, true);
   reconcile(d, now);
 }
 
-// The Deployment whose ReplicaSet a server belongs to.
-Fleet::Deployment& Fleet::owner_of(const Server& s) {
-  for (Deployment& d : deployments_)
-    for (const ReplicaSet& set : d.sets)
-      if (set.pool == s.pool && set.revision == s.revision) return d;
-  return deployments_[s.pool];
+// A pool into which servers are rolled has those of the Deployment that did so last.
+std::uint32_t Fleet::deployment_of(std::uint32_t pool) const {
+  std::uint32_t found = pool;
+  std::int64_t latest = 0;
+  for (const Deployment& d : deployments_)
+    if (const ReplicaSet& now = d.sets.back(); now.pool == pool && now.revision > latest) {
+      latest = now.revision;
+      found = index_of(d);
+    }
+  return found;
+}
+
+std::int64_t Fleet::ready_of(std::uint32_t deployment) const {
+  return std::ranges::count_if(servers_, [deployment](const Server& s) {
+    return s.deployment == deployment && s.state == State::kReady;
+  });
 }
 
 std::int64_t Fleet::counted(const ReplicaSet& set, bool ready) const {
@@ -576,55 +642,68 @@ std::int64_t Fleet::counted(const ReplicaSet& set, bool ready) const {
   });
 }
 
-// One step of a roll-out; false when there is nothing to do.
-bool Fleet::roll(Deployment& d) const {
-  RollOutCounts c{.replicas = d.replicas,
-                  .max_surge = servers_of(d.max_surge, d.replicas, true).value_or(1),
-                  .max_unavailable = servers_of(d.max_unavailable, d.replicas, false).value_or(0)};
-  ReplicaSet& newest = d.sets.back();
-  c.new_spec = newest.spec;
-  c.new_available = counted(newest, true);
-  for (std::size_t i = 0; i + 1 < d.sets.size(); ++i) {
-    c.old_spec += d.sets[i].spec;
-    c.old_available += counted(d.sets[i], true);
+// One step of a roll-out, or of a change of `replicas` meanwhile; false when there is nothing to
+// do.
+bool Fleet::resize(Deployment& d, bool is_scaled) const {
+  RollOutState state{
+      .replicas = d.replicas,
+      .max_surge = servers_of(d.max_surge, d.replicas, true).value_or(1),
+      .max_unavailable = servers_of(d.max_unavailable, d.replicas, false).value_or(0),
+      .sets = {}};
+  for (const ReplicaSet& set : d.sets) {
+    state.sets.push_back(set.size);
+    state.sets.back().available = counted(set, true);
   }
-  const RollOutStep next = roll_out_step(c);
-  if (next == RollOutStep{c.new_spec, c.old_spec}) return false;
-  newest.spec = next.new_spec;
-  std::int64_t fewer = c.old_spec - next.old_spec;
-  for (std::size_t i = 0; i + 1 < d.sets.size(); ++i) {
-    const std::int64_t here = std::min(fewer, d.sets[i].spec);
-    d.sets[i].spec -= here;
-    fewer -= here;
-  }
-  return true;
+  const std::int64_t newest = d.sets.back().revision;
+  const bool has_old = std::ranges::any_of(servers_, [&](const Server& s) {
+    return s.deployment == index_of(d) && s.revision != newest && s.state != State::kAbsent;
+  });
+  bool changes = true;
+  if (is_scaled)
+    share_out(state, d.recreates);
+  else
+    changes = d.recreates ? recreate_step(state, has_old) : roll_out_step(state);
+  for (std::size_t i = 0; i < d.sets.size(); ++i) d.sets[i].size = state.sets[i];
+  return changes;
 }
 
 void Fleet::reconcile(Deployment& d, SimTime now) {
   if (reconciling_) return;  // What changes meanwhile is seen below.
   reconciling_ = true;
   for (bool again = true; again;) {
-    if (d.sets.size() == 1) d.sets.front().spec = d.replicas;
-    again = d.sets.size() > 1 && roll(d);
-    for (std::size_t i = 0; i < d.sets.size(); ++i) fill(d.sets[i], now);
+    if (d.sets.size() == 1) d.sets.front().size.spec = d.replicas;
+    again = d.sets.size() > 1 && resize(d, false);
+    for (std::size_t i = 0; i < d.sets.size(); ++i) fill(d.sets[i], index_of(d), now);
   }
   reconciling_ = false;
-  if (d.sets.size() == 1 || d.sets.back().spec != d.replicas ||
+  if (d.sets.size() == 1 || d.sets.back().size.spec != d.replicas ||
       counted(d.sets.back(), true) != d.replicas)
     return;
   const bool over = std::all_of(d.sets.begin(), d.sets.end() - 1,
-                                [](const ReplicaSet& set) { return set.spec == 0; });
+                                [](const ReplicaSet& set) { return set.size.spec == 0; });
   if (!over) return;
-  note(now, "roll-out is over", pools_[d.sets.back().pool].name);
+  note(now, "roll-out is over", pools_[index_of(d)].name);
   d.sets.erase(d.sets.begin(), d.sets.end() - 1);
+}
+
+// Whoever has servers in the pool may have waited for the place of this one.
+void Fleet::reuse_place(const Server& s, SimTime now) {
+  for (Deployment& d : deployments_)
+    if (index_of(d) == s.deployment ||
+        std::ranges::find(d.sets, s.pool, &ReplicaSet::pool) != d.sets.end())
+      reconcile(d, now);
 }
 
 // Creates or deletes the pods of a ReplicaSet. Those that are not ready go first, then those that
 // have been ready for the shortest time (pkg/controller/controller_utils.go, ActivePods, v1.34).
-void Fleet::fill(const ReplicaSet& set, SimTime now) {
-  std::int64_t more = set.spec - counted(set, false);
-  for (; more > 0; --more) create(set, now);
-  if (more == 0) return;
+void Fleet::fill(const ReplicaSet& set, std::uint32_t deployment, SimTime now) {
+  std::int64_t more = set.size.spec - counted(set, false);
+  if (more > 0) {
+    while (more > 0 && create(set, deployment, now)) --more;
+    if (!std::exchange(tallies_[set.pool].is_full, more > 0) && more > 0)
+      note(now, "finds no place for another server", pools_[set.pool].name);
+  }
+  if (more >= 0) return;
   std::vector<std::uint32_t> pods;
   for (std::uint32_t s = 0; s < servers_.size(); ++s)
     if (servers_[s].pool == set.pool && servers_[s].revision == set.revision &&

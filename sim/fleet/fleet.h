@@ -29,7 +29,7 @@ struct FleetPool {
   StartUpTimes start_up;
   TerminationConfig termination;
   std::optional<AutoscalerConfig> autoscaler;
-  std::int64_t most_evicted = 1;  ///< A PodDisruptionBudget's maxUnavailable.
+  std::string most_evicted, min_available;  ///< A PodDisruptionBudget; neither: 1 may be missing.
 };
 
 /// How a server ends.
@@ -103,17 +103,22 @@ class Fleet {
   /// Something has happened to a server.
   void mark(SimTime at, std::string what, std::uint32_t server);
   FleetResult take_result(SimTime end);
+  /// What the autoscalers say of queries that mostly failed, with the pool's name.
+  std::vector<std::string> failing_queries() const;
   std::size_t servers() const { return servers_.size(); }
-  /// The pods of a pool as the API server has them, and the server that has the place of one.
+  /// The pods of the Deployment that began in a pool, as the API server has them, and the server
+  /// that has the place of one.
   void list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& out) const;
   static std::uint32_t server_of_pod(std::int64_t pod) {
     return static_cast<std::uint32_t>(pod & 0xffffffff);
   }
 
-  /// An autoscaler's or a person's word.
+  /// An autoscaler's or a person's word to the Deployment that began in a pool.
   void set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now);
   std::int64_t replicas(std::uint32_t pool) const { return deployments_[pool].replicas; }
   std::int64_t ready(std::uint32_t pool) const { return tallies_[pool].ready; }
+  /// Of the Deployment that began in a pool. O(servers).
+  std::int64_t ready_of(std::uint32_t deployment) const;
 
  private:
   enum class State : std::uint8_t { kAbsent, kStarting, kReady, kEnding, kDown, kVanished };
@@ -126,15 +131,17 @@ class Fleet {
   struct Server {
     State state = State::kAbsent;
     std::uint32_t pool = 0;
-    std::int64_t epoch = 0;       ///< What was due before is void when it grows.
-    std::int64_t revision = 0;    ///< Of its ReplicaSet.
-    std::int64_t pod = 0;         ///< Grows with every pod in this place.
-    std::int64_t crashes = 0;     ///< Of this pod in a row.
-    std::uint64_t draws = 0;      ///< Of failures in this place.
-    std::int64_t known_pod = -1;  ///< That the router knows; -1 = none.
-    SimTime since{};              ///< In its state; from SIGTERM on, since then.
-    SimTime created{};            ///< The pod.
-    bool terminated = false;      ///< SIGTERM has come.
+    std::int64_t epoch = 0;        ///< What was due before is void when it grows.
+    std::uint32_t deployment = 0;  ///< That owns its pod.
+    std::int64_t revision = 0;     ///< Of its ReplicaSet.
+    std::int64_t pod = 0;          ///< Grows with every pod in this place.
+    std::int64_t crashes = 0;      ///< Of this pod in a row.
+    std::uint64_t draws = 0;       ///< Of failures in this place.
+    std::int64_t known_pod = -1;   ///< That the router knows; -1 = none.
+    SimTime since{};               ///< In its state; from SIGTERM on, since then.
+    SimTime created{};             ///< The pod.
+    SimTime container{};           ///< Its process starts then. Pending until its first one does.
+    bool terminated = false;       ///< SIGTERM has come.
   };
   /// What is due. Those down to kFails are void when the server's epoch has grown; kNormal to
   /// kEventsBack, when there is another pod.
@@ -175,14 +182,15 @@ class Fleet {
   };
   struct ReplicaSet {
     std::uint32_t pool = 0;
-    std::int64_t revision = 0;
-    std::int64_t spec = 0;
+    std::int64_t revision = 0;  ///< Grows with every new one.
+    RollOutSet size{};          ///< `available` is as of the last step.
   };
   /// What a pool is to have. While a roll-out is under way there are two ReplicaSets.
   struct Deployment {
     std::int64_t replicas = 0;
-    std::vector<ReplicaSet> sets;  ///< The newest last.
+    std::vector<ReplicaSet> sets;  ///< By age, but the one with the present configuration is last.
     std::string max_surge, max_unavailable;
+    bool recreates = false;
   };
   struct Scaler {
     std::uint32_t pool = 0;
@@ -192,6 +200,7 @@ class Fleet {
     std::int64_t servers = 0, ready = 0;
     double server_seconds = 0, ready_seconds = 0;
     SimTime since{};
+    bool is_full = false;  ///< No place was left for the last server that was wanted.
     FleetPoolResult result{};
   };
 
@@ -217,23 +226,29 @@ class Fleet {
   void begin_roll_out(const FleetEventConfig& e, SimTime now);
   void crash(std::uint32_t server, std::optional<Duration> repair, SimTime now);
   void vanish(std::uint32_t server, SimTime now);
-  void evict(std::uint32_t server, SimTime now);
-  void create(const ReplicaSet& set, SimTime now);
+  void evict(std::uint32_t server, bool asks_again, SimTime now);
+  bool budget_allows(std::uint32_t server, SimTime now);
+  bool create(const ReplicaSet& set, std::uint32_t deployment, SimTime now);
   void become_ready(std::uint32_t server, SimTime now);
   void terminate(std::uint32_t server, SimTime now);
   void end(std::uint32_t server, SimTime now, ServerEnd how = ServerEnd::kKilled);
   void draw_failures(std::uint32_t server, SimTime now);
   void draw_failure(std::uint32_t event, std::uint32_t server, SimTime now);
   void reconcile(Deployment& d, SimTime now);
-  bool roll(Deployment& d) const;
+  bool resize(Deployment& d, bool is_scaled) const;
   std::int64_t counted(const ReplicaSet& set, bool ready) const;
-  void fill(const ReplicaSet& set, SimTime now);
+  void fill(const ReplicaSet& set, std::uint32_t deployment, SimTime now);
+  void reuse_place(const Server& s, SimTime now);
   void set_state(std::uint32_t server, State state, SimTime now);
   static void count_time(Tally& tally, SimTime now);
   void add_point(std::uint32_t pool, SimTime now);
   void note(SimTime at, std::string what, std::string subject);
   void note_in_vain(std::uint32_t event, SimTime at, const std::string& why);
-  Deployment& owner_of(const Server& s);
+  Deployment& owner_of(const Server& s) { return deployments_[s.deployment]; }
+  std::uint32_t index_of(const Deployment& d) const {
+    return static_cast<std::uint32_t>(&d - deployments_.data());
+  }
+  std::uint32_t deployment_of(std::uint32_t pool) const;
   std::uint32_t pool_of(std::string_view name) const;
   std::vector<std::uint32_t> targets(std::uint32_t event) const;
   Duration drawn(std::uint32_t event, std::uint32_t server, std::uint64_t turn,
@@ -247,9 +262,8 @@ class Fleet {
   std::function<void(SimTime)> book_;
   std::vector<std::uint32_t> first_;  ///< By pool: its first server.
   std::vector<Server> servers_;
-  std::vector<Deployment>
-      deployments_;             ///< By pool; one that is the target of a roll-out has none.
-  std::vector<Tally> tallies_;  ///< By pool.
+  std::vector<Deployment> deployments_;  ///< By the pool in which they began.
+  std::vector<Tally> tallies_;           ///< By pool.
   std::vector<Scaler> scalers_;
   std::optional<Election> election_;
   std::vector<Due> due_;       ///< A heap.

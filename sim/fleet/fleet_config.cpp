@@ -9,6 +9,30 @@ namespace {
 constexpr Duration kLongestPhase = Duration::seconds(7 * 86'400);
 constexpr Duration kLongestRun = Duration::seconds(100 * 86'400);
 
+void describe_roll_out(Describer& d, FleetEventConfig& c) {
+  field(d,
+        {"to",
+         "roll-out: the pool whose configuration the new servers have; it is empty until then. "
+         "Absent: the same one."},
+        c.to);
+  field(d,
+        {.name = "max_surge",
+         .doc = "roll-out: servers above the number, or a percentage; 25% by default.",
+         .plain = true},
+        c.max_surge);
+  field(d,
+        {.name = "max_unavailable",
+         .doc = "roll-out: servers that may be missing, or a percentage; 25% by default.",
+         .plain = true},
+        c.max_unavailable);
+  field(
+      d,
+      {"recreate",
+       "roll-out: all old servers end before the first new one starts, as with strategy Recreate. "
+       "max_surge or max_unavailable of the event go before it."},
+      c.recreate);
+}
+
 }  // namespace
 
 void describe(Describer& d, StartUpConfig& c) {
@@ -133,21 +157,7 @@ void describe(Describer& d, FleetEventConfig& c) {
          "gives up its lease, and from v0.10.0 on serves for 30s. Otherwise it crashes, and its "
          "lease has to run out."},
         c.graceful);
-  field(d,
-        {"to",
-         "roll-out: the pool whose configuration the new servers have; it is empty until then. "
-         "Absent: the same one."},
-        c.to);
-  field(d,
-        {.name = "max_surge",
-         .doc = "roll-out: servers above the number, or a percentage; 25% by default.",
-         .plain = true},
-        c.max_surge);
-  field(d,
-        {.name = "max_unavailable",
-         .doc = "roll-out: servers that may be missing, or a percentage; 25% by default.",
-         .plain = true},
-        c.max_unavailable);
+  describe_roll_out(d, c);
 }
 
 std::optional<std::int64_t> servers_of(std::string_view text, std::int64_t whole, bool up) {

@@ -25,10 +25,13 @@ double chance_of(std::int64_t good, std::int64_t sent, double share) {
 
 }  // namespace
 
-double Timeline::Goals::missed_minutes() const {
-  double seconds = 0;
-  for (const MissedSpan& span : missed) seconds += span.seconds();
-  return seconds / 60;
+double Timeline::count_missed() const {
+  std::vector<bool> bins(sent.size());  // Stretches of two loads of a mix may overlap.
+  for (const MissedSpan& span : goals ? goals->missed : std::vector<MissedSpan>{})
+    for (auto i = static_cast<std::size_t>(std::llround(span.from_s / bin_s));
+         i < bins.size() && static_cast<double>(i) * bin_s < span.to_s; ++i)
+      bins[i] = answered[i] + failed[i] > 0;
+  return static_cast<double>(std::ranges::count(bins, true)) * bin_s / 60;
 }
 
 double Timeline::minutes() const {
@@ -76,21 +79,39 @@ void TimelineCounter::on_done(SimTime sent, SimTime end, bool answered, bool goo
 
 TimelineCounter::Bin& TimelineCounter::bin(SimTime at) {
   auto number = static_cast<std::size_t>(at.ns() / width_.ns());
-  for (; number >= kMostBins; number = static_cast<std::size_t>(at.ns() / width_.ns())) {
-    for (std::size_t i = 1; i < bins_.size(); ++i) {
-      const Bin from = std::exchange(bins_[i], {});
-      Bin& to = bins_[i / 2];
-      to.sent += from.sent;
-      to.answered += from.answered;
-      to.good += from.good;
-      to.failed += from.failed;
-      to.last_miss = std::max(to.last_miss, from.last_miss);
-    }
-    bins_.resize((bins_.size() + 1) / 2);
-    width_ = width_ * 2;
+  while (number >= (width_ < Duration::seconds(60) ? kMostBins : kMostMinutes)) {
+    double_width();
+    number = static_cast<std::size_t>(at.ns() / width_.ns());
   }
   if (number >= bins_.size()) bins_.resize(number + 1);
   return bins_[number];
+}
+
+void TimelineCounter::double_width() {
+  for (std::size_t i = 1; i < bins_.size(); ++i) {
+    const Bin from = std::exchange(bins_[i], {});
+    Bin& to = bins_[i / 2];
+    to.sent += from.sent;
+    to.answered += from.answered;
+    to.good += from.good;
+    to.failed += from.failed;
+    to.last_miss = std::max(to.last_miss, from.last_miss);
+  }
+  bins_.resize((bins_.size() + 1) / 2);
+  width_ = width_ * 2;
+}
+
+TimelineCounter TimelineCounter::folded() const {
+  TimelineCounter out = *this;
+  while (out.bins_.size() > kMostBins) out.double_width();
+  return out;
+}
+
+TimelineCounter TimelineCounter::in_bins_of(const TimelineCounter& whole) const {
+  TimelineCounter out = *this;
+  if (!whole.bins_.empty())
+    (void)out.bin(SimTime::zero() + whole.width_ * std::int64_t(std::ssize(whole.bins_) - 1));
+  return out;
 }
 
 std::vector<std::int64_t> TimelineCounter::column(std::int64_t Bin::*member) const {

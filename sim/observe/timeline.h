@@ -16,7 +16,6 @@ struct MissedSpan {
   double from_s = 0, to_s = 0;
   std::int64_t sent = 0, good = 0;
   std::string why{};  ///< What the fleet did then.
-  double seconds() const { return to_s - from_s; }
 };
 
 /// Requests of the reported stages, by the bin in which they were sent. Each that was sent is
@@ -28,7 +27,7 @@ struct Timeline {
     double share = 0;                ///< Of the requests that should.
     bool expected = false;           ///< The scenario says so; else it is kUsualShare.
     std::vector<MissedSpan> missed{};
-    double missed_minutes() const;
+    double missed_minutes = 0;  ///< Of those stretches, without times in which nothing is sent.
   };
   double bin_s = 0;
   std::vector<std::int64_t> sent, answered, failed;  ///< By bin, from the start of the run.
@@ -36,6 +35,8 @@ struct Timeline {
 
   /// From the first bin with a request to the last one.
   double minutes() const;
+  /// Goals::missed_minutes by its bins.
+  double count_missed() const;
 };
 
 /// The share of requests within the goals that is looked for where a scenario expects none.
@@ -47,19 +48,24 @@ inline constexpr double kUsualShare = 0.95;
 std::vector<MissedSpan> missed_spans(const Timeline& t);
 inline constexpr std::int64_t kFewestJudged = 5;
 
-/// Counts in bins that become twice as wide whenever there are more than kMostBins: memory is flat,
-/// and counts stay exact. O(1) per request.
+/// Counts in bins that become twice as wide whenever there are more than kMostBins; bins of a
+/// minute do so only beyond kMostMinutes, so that goals are judged by the minute in runs of a
+/// quarter of a day or of 100 days. Memory is flat, and counts stay exact. O(1) per request.
 class TimelineCounter {
  public:
-  /// Doubled, this makes whole minutes; a day has bins of one.
+  /// Doubled, this makes whole minutes.
   static constexpr Duration kFirstWidth = Duration::seconds(15);
-  static constexpr std::size_t kMostBins = 1'500;
+  static constexpr std::size_t kMostBins = 1'500, kMostMinutes = 150'000;
 
   void on_sent(SimTime at) { ++bin(at).sent; }
+  /// The bins of `whole`, which counts these requests, too.
+  TimelineCounter in_bins_of(const TimelineCounter& whole) const;
   /// `good` meets the goals; of a failed request it is not asked.
   void on_done(SimTime sent, SimTime end, bool answered, bool good);
   /// Without its misses.
   Timeline timeline() const;
+  /// The same in at most kMostBins, to be shown.
+  TimelineCounter folded() const;
   std::vector<std::int64_t> good() const;
   /// When the last request ended that was sent in this stretch and did not meet the goals, s.
   double last_miss_s(const MissedSpan& span) const;
@@ -70,6 +76,7 @@ class TimelineCounter {
     SimTime last_miss;
   };
   Bin& bin(SimTime at);
+  void double_width();
   double width_s() const { return static_cast<double>(width_.ns()) / 1e9; }  ///< Without rounding.
   std::vector<std::int64_t> column(std::int64_t Bin::*member) const;
 

@@ -23,7 +23,7 @@ enum class RetriedByRouter : std::uint8_t {
 /// try asks the balancer again.
 struct RouterRetries {
   RetriedByRouter on = RetriedByRouter::kNothing;
-  int most = 0;                  ///< After the first try.
+  std::int64_t most = 0;         ///< After the first try.
   bool first_at_once = false;    ///< The first of them has no back-off.
   Duration first_back_off = {};  ///< Before the first that has one, in whole milliseconds.
   double back_off_factor = 1;    ///< Between one and the next.

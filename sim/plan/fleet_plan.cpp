@@ -1,7 +1,10 @@
 #include "sim/plan/fleet_plan.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "policies/config/make_scheduler.h"
 #include "sim/fleet/fleet.h"
@@ -13,6 +16,7 @@ namespace routesim::sim {
 namespace {
 
 constexpr std::int64_t kMostPlaces = 65'536;
+constexpr const char* kNumberOrPercent = "must be a number or a percentage (got ";
 
 /// Sizes of batches from `first` to `last`, `step` apart, that are not above `most`.
 std::int64_t sizes(std::int64_t first, std::int64_t last, std::int64_t step, std::int64_t most) {
@@ -108,11 +112,15 @@ class EventCheck {
       return;
     }
     const std::int64_t places = places_of(s_, target);
-    for (const std::int64_t server : e_.servers)
+    std::set<std::int64_t> named;
+    for (const std::int64_t server : e_.servers) {
+      if (!named.insert(server).second)
+        error("servers", "names a server twice (got " + std::to_string(server) + ")");
       if (server >= places)
         error("servers", "has no server of this number (got " + std::to_string(server) + ")",
               "pool " + s_.cluster.pools[target].name + " has servers 0 to " +
                   std::to_string(places - 1));
+    }
   }
 
   /// Keys that this kind does not read.
@@ -140,6 +148,7 @@ class EventCheck {
     unused(!e_.to.empty() && !rolls, "to");
     unused(!e_.max_surge.empty() && !rolls, "max_surge");
     unused(!e_.max_unavailable.empty() && !rolls, "max_unavailable");
+    unused(e_.recreate && !rolls, "recreate");
     if (is(e_, FleetEventKind::kScale) && !e_.replicas)
       error("replicas", "is missing: how many servers from then on?");
     if (is(e_, FleetEventKind::kLinkLost) && !e_.lasts)
@@ -167,13 +176,25 @@ class EventCheck {
          {std::pair<const char*, const std::string&>{"max_surge", e_.max_surge},
           {"max_unavailable", e_.max_unavailable}})
       if (!text.empty() && !servers_of(text, 1, true))
-        error(key, "must be a number or a percentage (got " + text + ")", "for example 1, or 25%");
+        error(key, kNumberOrPercent + text + ")", "for example 1, or 25%");
+    // Kubernetes refuses it, too. A percentage above 0 is at least one server when rounded up.
+    if (servers_of(e_.max_surge, 1, true) == 0 && servers_of(e_.max_unavailable, 1, true) == 0)
+      error("max_unavailable", "is 0 beside a max_surge of 0: nothing could roll",
+            "write 1 for one of them");
     if (e_.to.empty()) return;
     const std::size_t to = pool(e_.to);
     if (to == s_.cluster.pools.size()) {
       error("to", "is the name of no pool (got " + e_.to + ")");
     } else if (e_.to == (e_.pool.empty() ? s_.cluster.pools.front().name : e_.pool)) {
       error("to", "is the pool itself", "leave it out to replace its servers by the same ones");
+    } else if (const std::size_t from = e_.pool.empty() ? 0 : pool(e_.pool);
+               from < s_.cluster.pools.size() &&
+               s_.cluster.pools[from].role != s_.cluster.pools[to].role) {
+      error("to",
+            "is a pool of role " + std::string(enum_name(s_.cluster.pools[to].role)) +
+                ", and its servers would replace those of role " +
+                std::string(enum_name(s_.cluster.pools[from].role)),
+            "name a pool of the same role");
     }
   }
 
@@ -198,6 +219,29 @@ bool is_simulated(FleetMetric metric) {
   }
 }
 
+/// Who exports metrics around the servers of a pool. A router that is nobody's product stands in an
+/// endpoint picker, but for the plain ones, which export nothing.
+FleetExporters exporters_of(const RoutingConfig& routing, const PoolConfig& pool) {
+  const policies::BalancerRow& row = policies::balancer_row(routing.balancer);
+  FleetExporter router = FleetExporter::kKubernetes;
+  if (row.product == "KubeAI") router = FleetExporter::kKubeAi;
+  if (row.section == "production_stack") router = FleetExporter::kProductionStack;
+  if (row.product == "yours" || routing.balancer == BalancerKind::kEndpointPicker ||
+      routing.balancer == BalancerKind::kOmniscient)
+    router = FleetExporter::kEndpointPicker;
+  const bool sglang = pool.engine.kind == EngineKind::kSglang;
+  const FleetExporter engine = sglang ? FleetExporter::kSglang : FleetExporter::kVllm;
+  return static_cast<FleetExporters>(static_cast<int>(FleetExporter::kKubernetes) |
+                                     static_cast<int>(router) | static_cast<int>(engine));
+}
+
+std::optional<AutoscalerConfig> autoscaler_of(const RoutingConfig& routing,
+                                              const PoolConfig& pool) {
+  std::optional<AutoscalerConfig> config = pool.autoscaler;
+  if (config) config->exporters = exporters_of(routing, pool);
+  return config;
+}
+
 void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& where,
                       const std::string& path, Diagnostics& diagnostics) {
   const std::vector<AutoscalerFault> faults = autoscaler_faults(config);
@@ -208,6 +252,10 @@ void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& wher
     diagnostics.warning(
         where, path,
         "the label matcher " + matcher + " selects nothing: all series are the pool's own");
+  for (const std::string& name : missing_series(config))
+    diagnostics.warning(where, path,
+                        "reads " + name + ", which nobody exports here: it has no series",
+                        "take a metric of this router or of these servers");
   const AutoscalerPlan plan = autoscaler_plan(config);
   for (std::size_t i = 0; i < plan.queries.size(); ++i)
     for (const SeriesId id : plan.queries[i].series)
@@ -217,6 +265,18 @@ void check_autoscaler(const AutoscalerConfig& config, const SourceLocation& wher
             "its query number " + std::to_string(i + 1) + " reads a metric that is not simulated",
             "simulated are waiting, running, KV use, tokens, requests, TTFT, TPOT, "
             "latency and the endpoint picker's means of its pool");
+}
+
+void check_budget(const PoolConfig& pool, const SourceLocation& where, const std::string& path,
+                  Diagnostics& diagnostics) {
+  for (const auto& [key, text] :
+       {std::pair<const char*, const std::string&>{"most_evicted", pool.most_evicted},
+        {"min_available", pool.min_available}})
+    if (!text.empty() && !servers_of(text, 1, true))
+      diagnostics.error(where, path + key, kNumberOrPercent + text + ")", "for example 1, or 25%");
+  if (!pool.most_evicted.empty() && !pool.min_available.empty())
+    diagnostics.error(where, path + "min_available", "stands beside most_evicted",
+                      "keep one of the two");
 }
 
 void check_leader_election(const RoutingConfig& routing, const SourceLocation& where,
@@ -235,12 +295,68 @@ std::int64_t surge_of(const FleetEventConfig& e, std::int64_t replicas) {
   return servers_of(e.max_surge.empty() ? "25%" : e.max_surge, replicas, true).value_or(0);
 }
 
+/// The pool has its servers from a roll-out: the first one that it takes part in leads to it.
+bool is_filled(const Scenario& s, std::size_t pool) {
+  const FleetEventConfig* first = nullptr;
+  for (const FleetEventConfig& e : s.events)
+    if (is(e, FleetEventKind::kRollOut) && e.at &&
+        (is_about(s, e, pool) || e.to == s.cluster.pools[pool].name) &&
+        (first == nullptr || *e.at < *first->at))
+      first = &e;
+  return first != nullptr && !is_about(s, *first, pool);
+}
+
+/// The most servers that somebody wants of a Deployment whose servers come to a pool by at most
+/// `roll_outs` roll-outs.
+std::int64_t most_wanted(const Scenario& s, std::size_t index, std::size_t roll_outs) {
+  const PoolConfig& pool = s.cluster.pools[index];
+  std::int64_t most = pool.replicas;
+  if (pool.autoscaler) most = std::max<std::int64_t>(most, most_replicas(*pool.autoscaler));
+  for (const FleetEventConfig& e : s.events) {
+    if (is(e, FleetEventKind::kScale) && is_about(s, e, index))
+      most = std::max(most, e.replicas.value_or(0));
+    if (!is(e, FleetEventKind::kRollOut) || e.to != pool.name || roll_outs == 0) continue;
+    for (std::size_t from = 0; from < s.cluster.pools.size(); ++from)
+      if (is_about(s, e, from)) most = std::max(most, most_wanted(s, from, roll_outs - 1));
+  }
+  return most;
+}
+
+/// Servers that `scale` takes away: each keeps its place until its grace period is over.
+std::int64_t scaled_away(const Scenario& s, std::size_t pool) {
+  std::vector<const FleetEventConfig*> steps;
+  for (const FleetEventConfig& e : s.events)
+    if (is(e, FleetEventKind::kScale) && is_about(s, e, pool) && e.at && e.replicas)
+      steps.push_back(&e);
+  std::ranges::stable_sort(steps, {}, [](const FleetEventConfig* e) { return *e->at; });
+  std::int64_t now = s.cluster.pools[pool].replicas, away = 0;
+  for (const FleetEventConfig* e : steps) {
+    away += std::max<std::int64_t>(0, now - *e->replicas);
+    now = *e->replicas;
+  }
+  return away;
+}
+
+/// Servers that drains at a rate have left in one grace period: four standard deviations above the
+/// mean, and at least one for each server.
+std::int64_t drained(const FleetEventConfig& e, const PoolConfig& pool) {
+  constexpr double kMostDrained = 1'000;
+  const double mean = static_cast<double>(pool.replicas) * pool.termination.grace.to_seconds() /
+                      e.mean_time_between->to_seconds();
+  const double many = std::min(kMostDrained, mean + 4 * std::sqrt(mean));
+  return std::max(pool.replicas, static_cast<std::int64_t>(many));
+}
+
 }  // namespace
 
 bool fleet_changes(const Scenario& s) {
-  return !s.events.empty() ||
-         std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(),
-                     [](const PoolConfig& pool) { return pool.autoscaler.has_value(); });
+  return !s.events.empty() || std::ranges::any_of(s.cluster.pools, [](const PoolConfig& p) {
+    return p.autoscaler.has_value();
+  });
+}
+
+bool has_price(const Scenario& s) {
+  return std::ranges::any_of(s.cluster.pools, [](auto& p) { return !!p.gpu_price_per_hour; });
 }
 
 void set_events(RunPlan& plan, std::vector<FleetEventConfig> events) {
@@ -256,31 +372,21 @@ void forget_events(RunPlan& plan) {
 
 std::int64_t places_of(const Scenario& s, std::size_t index) {
   const PoolConfig& pool = s.cluster.pools[index];
-  std::int64_t most = pool.replicas, extra = 0;
+  const std::int64_t most = most_wanted(s, index, s.cluster.pools.size());
+  std::int64_t extra = 0;
   bool ends_many = pool.autoscaler.has_value();
-  if (pool.autoscaler) most = std::max<std::int64_t>(most, most_replicas(*pool.autoscaler));
   for (const FleetEventConfig& e : s.events) {
     const bool here = is_about(s, e, index);
-    if (is(e, FleetEventKind::kScale) && here) {
-      most = std::max(most, e.replicas.value_or(0));
-      ends_many = true;
-    }
-    if (ends_pods(e) && here) {
+    if (ends_pods(e) && here)
       extra +=
-          e.mean_time_between ? pool.replicas : std::max<std::int64_t>(1, std::ssize(e.servers));
-    }
-    if (!is(e, FleetEventKind::kRollOut)) continue;
-    if (e.to.empty() ? here : e.to == pool.name) {
-      for (std::size_t from = 0; from < s.cluster.pools.size(); ++from) {
-        if (!is_about(s, e, from)) continue;
-        most = std::max(most, s.cluster.pools[from].replicas);
-        extra += surge_of(e, s.cluster.pools[from].replicas);
-      }
-      ends_many = true;
-    }
+          e.mean_time_between ? drained(e, pool) : std::max<std::int64_t>(1, std::ssize(e.servers));
+    const bool rolls = is(e, FleetEventKind::kRollOut) && (e.to.empty() ? here : e.to == pool.name);
+    if (rolls) extra += surge_of(e, most);
+    ends_many |= rolls || (is(e, FleetEventKind::kScale) && here);
   }
   // Pods that end keep their places while new ones start.
-  return std::min(kMostPlaces, most + extra + (ends_many ? most : 0));
+  return std::min(kMostPlaces,
+                  most + extra + (ends_many ? std::max(most, scaled_away(s, index)) : 0));
 }
 
 void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& diagnostics) {
@@ -294,18 +400,17 @@ void check_fleet(const Scenario& s, const SourceLocation& where, Diagnostics& di
       diagnostics.error(where, path + "replicas", "is 0, and nothing starts a server",
                         "give 1 or more, an `autoscaler`, or an event that starts servers (scale, "
                         "or a roll-out `to` this pool)");
-    if (pool.gpu_price_per_hour && !fleet_changes(s))
-      diagnostics.warning(where, path + "gpu_price_per_hour",
-                          "has no effect: the fleet does not change",
-                          "a plan has `prices`, and says what a fleet of a size costs");
-    if (!pool.gpu_price_per_hour && fleet_changes(s) &&
-        std::ranges::any_of(s.cluster.pools, [](const PoolConfig& other) {
-          return other.gpu_price_per_hour.has_value();
-        }))
+    if (!pool.gpu_price_per_hour && has_price(s))
       diagnostics.warning(where, path + "gpu_price_per_hour",
                           "is missing, and other pools have it: the fleet as a whole has no cost");
-    if (pool.autoscaler)
-      check_autoscaler(*pool.autoscaler, where, path + "autoscaler", diagnostics);
+    check_budget(pool, where, path, diagnostics);
+    if (pool.autoscaler && is_filled(s, p))
+      diagnostics.error(where, path + "autoscaler",
+                        "is of a pool that a roll-out fills, whose servers the autoscaler of the "
+                        "pool before it goes on to scale",
+                        "write it into the pool where the servers come from");
+    if (const auto autoscaler = autoscaler_of(s.routing, pool))
+      check_autoscaler(*autoscaler, where, path + "autoscaler", diagnostics);
   }
   if (fleet_changes(s))
     if (const std::string_view missing = discovery_facts(s.routing.balancer).not_simulated;
@@ -355,19 +460,18 @@ bool carries_requests(const RoutingConfig& routing) {
 }
 
 std::vector<FleetPool> fleet_pools(const RunPlan& plan) {
-  const auto is_filled = [&](const PoolConfig& pool) {
-    return std::any_of(plan.scenario.events.begin(), plan.scenario.events.end(),
-                       [&](const FleetEventConfig& e) { return e.to == pool.name; });
-  };
   std::vector<FleetPool> pools;
-  for (const ResolvedPool& pool : plan.pools)
+  for (std::size_t p = 0; p < plan.pools.size(); ++p) {
+    const ResolvedPool& pool = plan.pools[p];
     pools.push_back({.name = pool.config.name,
-                     .replicas = is_filled(pool.config) ? 0 : pool.config.replicas,
+                     .replicas = is_filled(plan.scenario, p) ? 0 : pool.config.replicas,
                      .places = pool.places(),
                      .start_up = pool.start_up,
                      .termination = pool.config.termination,
-                     .autoscaler = pool.config.autoscaler,
-                     .most_evicted = pool.config.most_evicted});
+                     .autoscaler = autoscaler_of(plan.scenario.routing, pool.config),
+                     .most_evicted = pool.config.most_evicted,
+                     .min_available = pool.config.min_available});
+  }
   return pools;
 }
 

@@ -17,6 +17,12 @@ struct RunPlan;
 /// Something happens to the fleet: otherwise it is the same from beginning to end.
 bool fleet_changes(const Scenario& s);
 
+/// Some GPUs have a price.
+bool has_price(const Scenario& s);
+
+/// Results tell of the fleet over time.
+inline bool tells_fleet(const Scenario& s) { return fleet_changes(s) || has_price(s); }
+
 /// Gives the plan other events, which have no fault, and its pools the places that these need.
 void set_events(RunPlan& plan, std::vector<FleetEventConfig> events);
 
@@ -24,7 +30,7 @@ void set_events(RunPlan& plan, std::vector<FleetEventConfig> events);
 void forget_events(RunPlan& plan);
 
 /// The most servers that a pool of the scenario has at once, those that are ending included.
-/// O(events).
+/// O(events x pools).
 std::int64_t places_of(const Scenario& s, std::size_t pool);
 
 /// Reports events that cannot happen, or would mean nothing. Places are keys of the scenario.

@@ -18,7 +18,6 @@ void check_keys_beside(const WorkloadConfig& w, Diagnostics& out) {
   refuse(w.load.tools_given > 0, std::string(load_key(w.load)),
          "put it into the mix as a load with a name");
   refuse(!w.classes.empty(), "classes", "each load of a mix is a class: give it objective or user");
-  refuse(w.hold.has_value(), "hold", "give the loads of the mix their rates, or say rate_scale");
   refuse(w.demand.has_value(), "demand", to_part);
   refuse(w.lora_traffic_split.has_value(), "lora_traffic_split", to_part);
   refuse(w.sheddable_fraction > 0, "sheddable_fraction",
@@ -52,6 +51,7 @@ WorkloadConfig part_alone(const WorkloadConfig& workload, std::size_t part) {
   out.mix.clear();
   out.load = p.load;
   out.demand = p.demand;
+  out.hold.reset();  // Of all loads together: see set_load_maker() of resolve.cpp.
   out.lora_traffic_split = p.lora_traffic_split;
   out.rate_scale *= p.rate_scale;
   return out;

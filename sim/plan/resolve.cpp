@@ -9,6 +9,7 @@
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
+#include "sim/plan/discovery.h"
 #include "sim/plan/fleet_plan.h"
 #include "sim/plan/mix.h"
 #include "sim/plan/resolve_sglang.h"
@@ -636,6 +637,9 @@ void Resolver::warn_of_idle_keys(const Scenario& s) {
     warn("routing.gateway.retry",
          "retries nothing that the endpoint picker refuses: Envoy's own answers are not retried "
          "(picker_refusals says otherwise)");
+  if (s.routing.retries &&
+      discovery_facts(s.routing.balancer).retries.on == RetriedByRouter::kNothing)
+    warn("routing.retries", "has no effect: this router does not try again by itself");
   const std::optional<policies::RaySettings>& ray = s.routing.balancing.ray;
   if (ray && s.routing.router_replicas > 1 &&
       ray->max_ongoing_requests != policies::RaySettings().max_ongoing_requests)
@@ -705,11 +709,22 @@ std::string held(WorkloadConfig& workload, const HeldRate& hold) {
   return why_not;
 }
 
+constexpr const char* kHeldInstead =
+    "has no effect: workload.hold takes its place, one steady rate";
+
+/// Whether the rate can be held. `why_not`: why the load has none, or "".
+bool check_hold(const HeldRate& hold, const std::string& why_not, Diagnostics& diagnostics) {
+  if (hold.warm_up >= hold.duration)
+    diagnostics.error({}, "workload.hold.warm_up", "leaves nothing to report",
+                      "it is a part of the duration");
+  if (!why_not.empty()) diagnostics.error({}, "workload.hold", "has no rate to hold: " + why_not);
+  return why_not.empty() && hold.warm_up < hold.duration;
+}
+
 /// The load made ready for its demand, or an error.
 void prepare_demand(WorkloadConfig& workload, Diagnostics& diagnostics) {
   if (workload.hold) {
-    diagnostics.warning({}, "workload.demand",
-                        "has no effect: workload.hold takes its place, one steady rate");
+    diagnostics.warning({}, "workload.demand", kHeldInstead);
     return;
   }
   const std::string why_not = take_demand(workload.load);
@@ -725,13 +740,11 @@ WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics
   WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
   if (!s.cluster.pools.empty())
     set_release_defaults(out.load, !from_2026(s.cluster.pools.front().engine.preset));
+  if (out.options.warmup_stages > 0 && (out.demand || out.hold))
+    diagnostics.warning({}, "workload.options.warmup_stages",
+                        "has no effect: the load's own stages are replaced");
   if (out.demand) prepare_demand(out, diagnostics);
-  if (!out.hold) return out;
-  if (out.hold->warm_up >= out.hold->duration)
-    diagnostics.error({}, "workload.hold.warm_up", "leaves nothing to report",
-                      "it is a part of the duration");
-  if (const std::string why_not = held(out, *s.workload.hold); !why_not.empty())
-    diagnostics.error({}, "workload.hold", "has no rate to hold: " + why_not);
+  if (out.hold) check_hold(*out.hold, held(out, *s.workload.hold), diagnostics);
   return out;
 }
 
@@ -905,9 +918,9 @@ std::string held(MixMaker& mix, const HeldRate& hold, std::uint64_t seed) {
   return {};
 }
 
-/// What makes the load, or each load of a mix.
-void set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inputs,
-                    const std::vector<AdapterDemand>& adapters) {
+/// Sets what makes the load, or each load of a mix, whose loads can be made; false after an error.
+bool set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inputs,
+                    const std::vector<AdapterDemand>& adapters, Diagnostics& diagnostics) {
   Diagnostics scaled;  // try_load says it.
   const auto maker = [&](std::size_t i) {
     return LoadMaker{with_release_defaults(with_load(s, i), scaled), files_for(inputs, i),
@@ -915,12 +928,19 @@ void set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inpu
   };
   if (s.workload.mix.empty()) {
     plan.make_load = maker(0);
-    return;
+    return true;
   }
   MixMaker mix{.whole = s.workload, .parts = {}};
   for (std::size_t i = 0; i < s.workload.mix.size(); ++i) mix.parts.push_back(maker(i));
+  if (s.workload.hold) {
+    if (!check_hold(*s.workload.hold, held(mix, *s.workload.hold, s.seed), diagnostics))
+      return false;
+    for (std::size_t i = 0; i < s.workload.mix.size(); ++i)
+      if (s.workload.mix[i].demand) diagnostics.warning({}, part_path(i) + ".demand", kHeldInstead);
+  }
   plan.make_load = std::move(mix);
   plan.scenario.workload.classes = classes_of(s.workload);
+  return true;
 }
 
 void warn_of_predictor(const RunPlan& plan, const SourceLocation& where, Diagnostics& diagnostics) {
@@ -1002,8 +1022,9 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     plan.latency_predictor = deciding_predictor(scenario.routing, *plan.endpoint_picker);
   warn_of_predictor(plan, inputs.where, diagnostics);
   warn_of_replays(plan, inputs.where, diagnostics);
-  set_load_maker(plan, scenario, inputs, adapters);
-  if (!try_loads(scenario, inputs, diagnostics)) return std::nullopt;
+  if (!try_loads(scenario, inputs, diagnostics) ||
+      !set_load_maker(plan, scenario, inputs, adapters, diagnostics))
+    return std::nullopt;
   return plan;
 }
 

@@ -2,6 +2,7 @@
 // the load. Everything that can be wrong with a scenario's meaning is found here.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -61,6 +62,10 @@ struct RunPlan {
       make_load;
   /// Per router process, instead of the scenario's balancer; not set by resolve().
   std::function<std::unique_ptr<policies::Balancer>(std::uint64_t process)> make_balancer;
+  /// Some servers compute prompts for others.
+  bool has_prefill() const {
+    return std::ranges::any_of(pools, [](auto& p) { return p.config.role == PoolRole::kPrefill; });
+  }
 };
 
 /// Decisions are priced where the plan asks for it, and behind the omniscient router.

@@ -35,14 +35,20 @@ void describe_life(Describer& d, PoolConfig& c) {
         c.autoscaler);
   field(d, {"start_up", "How long a server takes to start, where events start some."}, c.start_up);
   field(d, {"termination", "What becomes of a server that is asked to end."}, c.termination);
+  field(
+      d,
+      {.name = "most_evicted",
+       .doc = "Servers that may be missing when one is drained, or a percentage of those that the "
+              "pool is to have: maxUnavailable of a PodDisruptionBudget. Absent: 1.",
+       .plain = true},
+      c.most_evicted);
   field(d,
-        {"most_evicted",
-         "Servers that may be missing when one is drained: maxUnavailable of a "
-         "PodDisruptionBudget."},
-        c.most_evicted, IntRange{0, 65'536});
-  field(d,
-        {"gpu_price_per_hour",
-         "US dollars that one GPU costs an hour, where the fleet changes; a plan has `prices`."},
+        {.name = "min_available",
+         .doc = "Instead: servers that must serve when one is drained, or a percentage: "
+                "minAvailable.",
+         .plain = true},
+        c.min_available);
+  field(d, {"gpu_price_per_hour", "US dollars that one GPU costs an hour; a plan has `prices`."},
         c.gpu_price_per_hour, RealRange{.min = 0, .max = 1e6});
 }
 }  // namespace
@@ -178,6 +184,16 @@ void describe_decisions(Describer& d, RoutingConfig& c) {
          "1109); else 0."},
         c.service_time_per_megabyte, DurationRange{Duration::zero(), Duration::seconds(60)});
 }
+
+void describe_losses(Describer& d, RoutingConfig& c) {
+  field(d, {"discovery", "When the router hears of servers that come and go."}, c.discovery);
+  field(
+      d,
+      {"retries",
+       "Retries of the router itself, without a gateway's, for a request that loses its server or "
+       "finds none, at most. Absent: as the product does by default."},
+      c.retries, IntRange{0, 1'000});
+}
 }  // namespace
 
 void describe(Describer& d, RoutingConfig& c) {
@@ -231,7 +247,7 @@ void describe(Describer& d, RoutingConfig& c) {
          "How often endpoint metrics are scraped; where absent as often as the product of the "
          "balancer does it, and every 50 ms for an endpoint picker."},
         c.scrape_interval, DurationRange{Duration::milliseconds(1), Duration::seconds(3600)});
-  field(d, {"discovery", "When the router hears of servers that come and go."}, c.discovery);
+  describe_losses(d, c);
   field(d,
         {"kv_event_delay",
          "From the end of the step that publishes a KV event to the router's "

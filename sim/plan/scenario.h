@@ -50,7 +50,9 @@ struct PoolConfig {
   std::optional<AutoscalerConfig> autoscaler;
   StartUpConfig start_up;
   TerminationConfig termination;
-  std::int64_t most_evicted = 1;             ///< A PodDisruptionBudget's maxUnavailable.
+  /// A PodDisruptionBudget's bounds, each a number or a percentage, of which one is given. Neither:
+  /// one server may be missing.
+  std::string most_evicted, min_available;
   std::optional<double> gpu_price_per_hour;  ///< US dollars.
   std::int64_t gpus_per_server() const {
     return tensor_parallel * pipeline_parallel * data_parallel;
@@ -123,6 +125,7 @@ struct RoutingConfig {
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
   std::optional<Duration> scrape_interval;
   std::optional<DiscoveryConfig> discovery;
+  std::optional<std::int64_t> retries;  ///< Of the router itself. Absent: as the product does.
   Duration kv_event_delay = Duration::milliseconds(1);
   double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };

@@ -67,9 +67,6 @@ BalancerInputs::BalancerInputs(policies::BalancerNeeds needs, const RunPlan& pla
   const RoutingConfig& routing = plan.scenario.routing;
   if (routing.balancer == BalancerKind::kPrefixHash)
     prefix_characters_ = routing.balancing.kubeai.prefix_char_length;
-  has_prefill_ = std::any_of(plan.pools.begin(), plan.pools.end(), [](const ResolvedPool& pool) {
-    return pool.config.role == PoolRole::kPrefill;
-  });
   for_each_load(plan.scenario.workload,
                 [this](const std::string&, const workloads::Load& load, const auto&) {
                   is_chat_.push_back(traits_of(load).is_chat);
@@ -89,9 +86,9 @@ policies::BalancerRequest BalancerInputs::request(const workloads::Request& requ
     out.prefix = prefix_;
   }
   const bool is_chat = is_chat_[is_chat_.size() > 1 ? request.traffic_class : 0];
-  const policies::ChatText seen = !is_chat       ? policies::ChatText::kMessages
-                                  : has_prefill_ ? needs_.chat_text_with_prefill
-                                                 : needs_.chat_text;
+  const policies::ChatText seen = !is_chat        ? policies::ChatText::kMessages
+                                  : has_prefill() ? needs_.chat_text_with_prefill
+                                                  : needs_.chat_text;
   if (needs_.text) {
     // A router sees the messages, not the chat template around them.
     write_runs(*request.prompt, request.prompt->preamble_tokens, runs_);
@@ -138,7 +135,7 @@ void BalancerInputs::write_identity(const workloads::Request& request,
                                     policies::BalancerRequest& out) {
   headers_.clear();
   const std::vector<workloads::TrafficClass>& classes = plan_->scenario.workload.classes;
-  const bool reads_body = has_prefill_ || !needs_.body_with_prefill_only;
+  const bool reads_body = has_prefill() || !needs_.body_with_prefill_only;
   if (reads_body && !classes.empty() && !classes[request.traffic_class].user.empty())
     out.user = classes[request.traffic_class].user;
   for (const auto& [name, value] : plan_->headers[request.traffic_class])

@@ -26,7 +26,7 @@ class BalancerInputs {
   policies::BalancerRequest request(const workloads::Request& request, const PromptKeys& keys,
                                     SimTime now);
   /// Some servers compute prompts for others.
-  bool has_prefill() const { return has_prefill_; }
+  bool has_prefill() const { return plan_->has_prefill(); }
 
  private:
   /// Writes all but the first `skip` tokens.
@@ -38,7 +38,6 @@ class BalancerInputs {
   policies::BalancerNeeds needs_;
   const RunPlan* plan_ = nullptr;
   double bytes_per_token_ = 1;
-  bool has_prefill_ = false;
   std::vector<bool> is_chat_;           ///< Requests are messages.
   std::int64_t prefix_characters_ = 0;  ///< Of KubeAI's prefix-hash; 0 = nobody asks.
   std::string prefix_;

@@ -25,13 +25,12 @@ Omniscient::Omniscient(const RunPlan& plan, const Endpoints& endpoints,
     : plan_(plan),
       endpoints_(endpoints),
       replicas_(replicas),
+      disaggregated_(plan.has_prefill()),
       work_(endpoints.rows()),
       uncached_(endpoints.rows(), 0),
       evicted_(endpoints.rows(), 1),
       prefill_(endpoints.rows(), kNone),
       decode_(endpoints.rows(), kNone) {
-  for (const ResolvedPool& pool : plan.pools)
-    disaggregated_ = disaggregated_ || pool.config.role == PoolRole::kPrefill;
   for (std::uint32_t row = 0; row < endpoints.rows(); ++row)
     per_token_.push_back(seconds_per_token(row));
 }

@@ -231,6 +231,7 @@ void Router::tell(std::size_t process) {
       const EndpointHome& home = endpoints_[endpoints_.first(row)];
       servers.push_back(
           balancer_endpoint(known_.names[row], plan_.pools[home.pool], plan_.adapters));
+      if (!plan_.has_prefill()) servers.back().role = policies::ServerRole::kBoth;
     }
     in.balancer->set_endpoints(servers);
   }

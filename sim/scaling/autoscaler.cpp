@@ -61,6 +61,8 @@ Autoscaler::Autoscaler(const AutoscalerConfig& config, SimTime created)
       hpa_(plan_.hpa, flags_of(config.controller)),
       cached_(plan_.queries.size()) {
   if (plan_.keda) keda_.emplace(*plan_.keda, created);
+  for (const KedaTriggerConfig& t : config.triggers) asked_.push_back({t.query});
+  for (const ScalingMetricConfig& m : config.metrics) asked_.push_back({m.query});
   const PrometheusConfig& prometheus = config.prometheus;
   const SimTime rules_at = created + prometheus.scrape_interval / 2;
   const SimTime asks_at =
@@ -79,27 +81,47 @@ SimTime Autoscaler::next_look() const {
   return std::min({scrapes_.next, rules_.next, polls_.next, syncs_.next});
 }
 
-Autoscaler::Values Autoscaler::ask_triggers(SimTime now) const {
+void Autoscaler::count_look(std::size_t query, bool failed) {
+  ++asked_[query].looks;
+  if (failed) ++asked_[query].failures;
+}
+
+std::vector<std::string> Autoscaler::failing_queries() const {
+  std::vector<std::string> out;
+  for (const Asked& a : asked_) {
+    if (2 * a.failures <= a.looks) continue;
+    out.push_back("its query `" + a.query + "` failed at " + std::to_string(a.failures) + " of " +
+                  std::to_string(a.looks) + " looks: " +
+                  (keda_ ? "KEDA takes one element" : "the HPA gets no value from it"));
+  }
+  return out;
+}
+
+Autoscaler::Values Autoscaler::ask_triggers(SimTime now) {
   Values values;
-  for (std::size_t i = 0; i < triggers_.size(); ++i)
+  for (std::size_t i = 0; i < triggers_.size(); ++i) {
     values.push_back(scaler_value(evaluate(*plan_.queries[i].root, store_, now),
                                   triggers_[i].ignore_null_values));
+    count_look(i, !values.back());
+  }
   return values;
 }
 
 KedaScale Autoscaler::scale_of(std::int32_t replicas) const {
   const auto ready = std::ranges::count_if(pods_, [](const FleetPod& pod) {
-    return pod.state.phase == HpaPodPhase::kRunning && pod.state.ready;
+    // Deployments do not count pods that they have deleted.
+    return pod.state.phase == HpaPodPhase::kRunning && pod.state.ready && !pod.state.terminating;
   });
   return {replicas, static_cast<std::int32_t>(ready)};
 }
 
-HpaReading Autoscaler::read_metric(std::size_t metric, SimTime now) const {
+HpaReading Autoscaler::read_metric(std::size_t metric, SimTime now) {
   const PromVector result = evaluate(*plan_.queries[metric].root, store_, now);
   HpaReading reading;
   reading.failed = result.empty();
   if (plan_.hpa.metrics[metric].type != HpaMetricType::kPods) {
     for (const PromSample& s : result) reading.total += adapter_quantity(s.value);
+    count_look(metric, reading.failed);
     return reading;
   }
   for (const FleetPod& pod : pods_) {
@@ -108,6 +130,8 @@ HpaReading Autoscaler::read_metric(std::size_t metric, SimTime now) const {
     if (found != result.end())
       reading.per_pod.back() = {adapter_quantity(found->value), now, Duration::zero()};
   }
+  const auto has_value = [](const std::optional<HpaSample>& s) { return s.has_value(); };
+  count_look(metric, !pods_.empty() && std::ranges::none_of(reading.per_pod, has_value));
   return reading;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
@@ -30,6 +31,8 @@ class Autoscaler {
 
   /// The HPA's answer at its last sync.
   const HpaDecision& last_decision() const { return decision_; }
+  /// Says of each query that failed at most of its looks how often it did.
+  std::vector<std::string> failing_queries() const;
 
  private:
   using Values = std::vector<std::optional<double>>;
@@ -40,9 +43,15 @@ class Autoscaler {
     bool take(SimTime now);
   };
 
-  Values ask_triggers(SimTime now) const;
+  struct Asked {
+    std::string query;
+    std::int64_t looks = 0, failures = 0;
+  };
+
+  Values ask_triggers(SimTime now);
   KedaScale scale_of(std::int32_t replicas) const;
-  HpaReading read_metric(std::size_t metric, SimTime now) const;
+  HpaReading read_metric(std::size_t metric, SimTime now);
+  void count_look(std::size_t query, bool failed);
   void evaluate_rules(SimTime now);
   void sync(SimTime now, std::int32_t replicas);
 
@@ -52,6 +61,7 @@ class Autoscaler {
   HpaController hpa_;
   std::optional<KedaOperator> keda_;
   Clock scrapes_, rules_, polls_, syncs_;
+  std::vector<Asked> asked_;    ///< By query.
   Values cached_;               ///< What KEDA's last round saw.
   std::vector<FleetPod> pods_;  ///< Of the look under way.
   HpaDecision decision_;

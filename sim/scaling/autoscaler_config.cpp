@@ -100,7 +100,8 @@ void check_hpa(const AutoscalerConfig& c, Faults& faults) {
   if (c.min_replicas == 0 && !c.controller.scale_to_zero)
     faults.push_back({"min_replicas",
                       "a HorizontalPodAutoscaler needs the gate HPAScaleToZero for 0",
-                      "write controller.scale_to_zero: true, or take kind: keda"});
+                      "set 1 or more, scale by KEDA, or write the autoscaler into the scenario, "
+                      "with controller.scale_to_zero: true"});
   if (c.metrics.empty())
     faults.push_back({"metrics", "without metrics Kubernetes scales by CPU, which is not simulated",
                       "add a metric with a `query`"});
@@ -177,7 +178,7 @@ AutoscalerPlan autoscaler_plan(const AutoscalerConfig& c) {
   AutoscalerPlan plan;
   const std::vector<std::string> rules = names_of_rules(c);
   const auto query = [&](const std::string& text) {
-    return std::get<PromQuery>(parse_promql(text, rules));
+    return std::get<PromQuery>(parse_promql(text, rules, c.exporters));
   };
   std::optional<HpaBehavior> behavior;
   if (c.behavior)
@@ -221,14 +222,28 @@ AutoscalerPlan autoscaler_plan(const AutoscalerConfig& c) {
   return plan;
 }
 
-std::vector<std::string> unused_matchers(const AutoscalerConfig& config) {
+namespace {
+
+/// The words that the queries of an autoscaler keep in `which`, each once.
+std::vector<std::string> words_of(const AutoscalerConfig& config,
+                                  std::vector<std::string> PromQuery::*which) {
   std::vector<std::string> all;
   const AutoscalerPlan plan = autoscaler_plan(config);
   for (const std::vector<PromQuery>* queries : {&plan.queries, &plan.rules})
     for (const PromQuery& query : *queries)
-      for (const std::string& matcher : query.matchers)
-        if (std::ranges::find(all, matcher) == all.end()) all.push_back(matcher);
+      for (const std::string& word : query.*which)
+        if (std::ranges::find(all, word) == all.end()) all.push_back(word);
   return all;
+}
+
+}  // namespace
+
+std::vector<std::string> unused_matchers(const AutoscalerConfig& config) {
+  return words_of(config, &PromQuery::matchers);
+}
+
+std::vector<std::string> missing_series(const AutoscalerConfig& config) {
+  return words_of(config, &PromQuery::missing);
 }
 
 void describe(Describer& d, ScalingPolicyConfig& c) {

@@ -124,6 +124,8 @@ struct AutoscalerConfig {
   std::optional<ScalingBehaviorConfig> behavior;
   PrometheusConfig prometheus;
   HpaControllerConfig controller;
+  /// No key: who exports metrics in its cluster.
+  FleetExporters exporters = kAllExporters;
 };
 void describe(Describer& d, AutoscalerConfig& c);
 
@@ -139,6 +141,9 @@ std::vector<AutoscalerFault> autoscaler_faults(const AutoscalerConfig& config);
 
 /// Labels in its queries that select nothing: all series are taken as the pool's own.
 std::vector<std::string> unused_matchers(const AutoscalerConfig& config);
+
+/// Names in its queries that nobody exports.
+std::vector<std::string> missing_series(const AutoscalerConfig& config);
 
 /// The specifications and queries of a configuration without faults. With KEDA, the HPA is that of
 /// the operator's making, and the queries are those of the triggers.

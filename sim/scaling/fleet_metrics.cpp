@@ -82,8 +82,9 @@ constexpr std::array<Row, kFleetMetrics> kRows = {{
     // KubeAI @2f32ef4 internal/metrics/metrics.go: those that wait for a server among them.
     {M::kRouterActive, kG, "kubeai_inference_requests_active"},
     {M::kRouterRequests, kC,
-     "inference_objective_request_total llm_d_router_epp_request_total llm_d_epp_request_total "
-     "vllm:num_incoming_requests_total"},
+     "inference_objective_request_total llm_d_router_epp_request_total llm_d_epp_request_total"},
+    // vllm-stack 0.1.12 services/request_service/request.py: before it looks for a server.
+    {M::kRouterIncoming, kC, "vllm:num_incoming_requests_total"},
     {M::kRouterErrors, kC,
      "inference_objective_request_error_total llm_d_router_epp_request_error_total "
      "llm_d_epp_request_error_total"},
@@ -122,6 +123,14 @@ bool any_word(std::string_view text, const Visit& visit) {
 }
 
 }  // namespace
+
+FleetExporter exporter_of(std::string_view name) {
+  if (name.starts_with("vllm:num_incoming")) return FleetExporter::kProductionStack;
+  if (name.starts_with("vllm:")) return FleetExporter::kVllm;
+  if (name.starts_with("sglang:")) return FleetExporter::kSglang;
+  if (name.starts_with("kubeai_")) return FleetExporter::kKubeAi;
+  return name.starts_with("kube_") ? FleetExporter::kKubernetes : FleetExporter::kEndpointPicker;
+}
 
 FleetMetricKind kind_of(FleetMetric metric) { return row_of(metric).kind; }
 

@@ -43,6 +43,7 @@ enum class FleetMetric : std::uint8_t {
   kRouterRunning,
   kRouterActive,
   kRouterRequests,
+  kRouterIncoming,
   kRouterErrors,
   kRouterTtft,
   kRouterPredictedTtft,
@@ -54,9 +55,26 @@ enum class FleetMetric : std::uint8_t {
   kReplicasReady,
   kReplicasUnavailable
 };
-inline constexpr std::size_t kFleetMetrics = 34;
+inline constexpr std::size_t kFleetMetrics = 35;
 
 enum class FleetMetricKind : std::uint8_t { kGauge, kCounter, kHistogram };
+
+/// Who exports a series, by its name; kube-state-metrics' are always there.
+enum class FleetExporter : std::uint8_t {
+  kVllm = 1,
+  kSglang = 2,
+  kEndpointPicker = 4,
+  kKubeAi = 8,
+  kProductionStack = 16,
+  kKubernetes = 32
+};
+/// A set of them.
+using FleetExporters = std::uint8_t;
+inline constexpr FleetExporters kAllExporters = 63;
+constexpr bool has_exporter(FleetExporters all, FleetExporter one) {
+  return (all & static_cast<FleetExporters>(one)) != 0;
+}
+FleetExporter exporter_of(std::string_view name);
 
 /// Upper bounds of a histogram's buckets in seconds, without the last one, which has none.
 std::span<const double> bucket_bounds(FleetMetric metric);

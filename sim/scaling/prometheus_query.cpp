@@ -82,8 +82,8 @@ std::string_view type_text(PromType type) {
 /// Recursive descent. The first fault throws; a text deeper than kDeepest is one.
 class Parser {
  public:
-  Parser(std::string_view text, const std::vector<std::string>& rules)
-      : text_(text), rules_(rules) {}
+  Parser(std::string_view text, const std::vector<std::string>& rules, FleetExporters exporters)
+      : text_(text), rules_(rules), exporters_(exporters) {}
 
   PromQuery parse() {
     query_.root = binary(1);
@@ -147,6 +147,7 @@ class Parser {
 
   std::string_view text_;
   const std::vector<std::string>& rules_;
+  FleetExporters exporters_;
   std::size_t at_ = 0;
   int depth_ = 0;
   PromQuery query_;
@@ -364,7 +365,9 @@ Node Parser::selector(std::string_view written, std::size_t start) {
   if (rule != rules_.end()) {
     node.series = kFirstRule + static_cast<SeriesId>(rule - rules_.begin());
   } else if (const std::optional<SeriesName> series = series_of(name)) {
-    node.series = id_of(*series);
+    const bool exported = has_exporter(exporters_, exporter_of(name));
+    node.series = exported ? id_of(*series) : kNoSeries;
+    if (!exported) query_.missing.push_back(name);
   } else {
     std::vector<std::string> known = fleet_metric_names();
     known.insert(known.end(), rules_.begin(), rules_.end());
@@ -385,7 +388,7 @@ Node Parser::selector(std::string_view written, std::size_t start) {
   }
   if (take("offset") || take("@"))
     fail("`offset` and `@` are not simulated", "ask for the present");
-  query_.series.push_back(node.series);
+  if (node.series != kNoSeries) query_.series.push_back(node.series);
   return std::make_shared<const PromNode>(std::move(node));
 }
 
@@ -416,9 +419,10 @@ Duration Parser::duration() {
 }  // namespace
 
 std::variant<PromQuery, PromFault> parse_promql(std::string_view text,
-                                                const std::vector<std::string>& rules) {
+                                                const std::vector<std::string>& rules,
+                                                FleetExporters exporters) {
   try {
-    return Parser(text, rules).parse();
+    return Parser(text, rules, exporters).parse();
   } catch (const PromFault& fault) {
     return fault;
   }

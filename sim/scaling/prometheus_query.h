@@ -18,6 +18,7 @@ namespace routesim::sim {
 
 /// A known series, or the result of a recording rule.
 using SeriesId = std::int32_t;
+inline constexpr SeriesId kNoSeries = -1;  ///< Nobody exports it.
 inline constexpr SeriesId kFirstRule = static_cast<SeriesId>(kFleetMetrics) * 4;
 constexpr SeriesId id_of(SeriesName name) {
   return static_cast<SeriesId>(name.metric) * 4 + static_cast<SeriesId>(name.part);
@@ -89,6 +90,7 @@ struct PromNode {
 struct PromQuery {
   std::shared_ptr<const PromNode> root;
   std::vector<SeriesId> series;       ///< All that it reads.
+  std::vector<std::string> missing;   ///< Names of series that nobody exports.
   std::vector<std::string> matchers;  ///< Those that select nothing here, as written.
   Duration longest_range = Duration::zero();
 };
@@ -99,8 +101,10 @@ struct PromFault {
   std::string hint = {};
 };
 
-/// `rules` are the names of recording rules; their ids are kFirstRule and up.
+/// `rules` are the names of recording rules; their ids are kFirstRule and up. Series of others than
+/// `exporters` stay empty.
 std::variant<PromQuery, PromFault> parse_promql(std::string_view text,
-                                                const std::vector<std::string>& rules = {});
+                                                const std::vector<std::string>& rules = {},
+                                                FleetExporters exporters = kAllExporters);
 
 }  // namespace routesim::sim

@@ -79,8 +79,60 @@ TEST_F(FleetCli, SaysWhatItCosts) {
   EXPECT_NE(run({"run", file, "--quiet", "--tables"}).out.find("cost, $"), std::string::npos);
   EXPECT_EQ(run({"run", file, "--quiet", "--set", "expect=[fleet_cost < 1]"}).code, 0);
   EXPECT_EQ(run({"run", file, "--quiet", "--set", "expect=[fleet_cost > 1]"}).code, 1);
-  const Result fixed = run({"check", scenario("", ", gpu_price_per_hour: 3.5")});
-  EXPECT_NE(fixed.err.find("gpu_price_per_hour: has no effect"), std::string::npos) << fixed.err;
+}
+
+// What a fleet costs that does not change: four servers from the first send to the last end.
+TEST_F(FleetCli, SaysWhatAFixedFleetCosts) {
+  const std::string priced = scenario("goodput: [e2el:2s]\n", ", gpu_price_per_hour: 3.5");
+  const Result run_of = run({"run", priced, "--quiet", "-o", "json"});
+  const Json found = Json::parse(run_of.out)["variants"][0];
+  const Json& pool = found["fleet"]["pools"][0];
+  EXPECT_EQ(pool["mean_servers"], 4.0);
+  EXPECT_EQ(pool["min_ready"], 4);
+  const double hours = pool["server_hours"];
+  EXPECT_NEAR(hours * 3600, 4 * 120, 20);
+  EXPECT_DOUBLE_EQ(pool["cost"].get<double>(), 3.5 * hours);
+  EXPECT_TRUE(found["fleet"]["events"].empty());
+  EXPECT_EQ(run({"run", priced, "--quiet", "--set", "expect=[minutes_missed <= 0]"}).code, 0);
+  // Requests are those of the fleet without a price, to the byte.
+  const Json plain =
+      Json::parse(run({"run", scenario("goodput: [e2el:2s]\n", ""), "--quiet", "-o", "json"}).out);
+  EXPECT_EQ(plain["variants"][0]["stages"], found["stages"]);
+  EXPECT_EQ(plain["variants"][0]["replicas"], found["replicas"]);
+  EXPECT_FALSE(plain["variants"][0].contains("fleet"));
+}
+
+TEST_F(FleetCli, TellsWhatHasNoEffect) {
+  const auto said = [&](const std::string& routing, const std::string& events) {
+    std::string text = slurp(scenario(events, ""));
+    text.replace(text.find("{balancer: round-robin}"), 23, routing);
+    const Result r = run({"check", write("other.yaml", text)});
+    EXPECT_EQ(r.code, 0) << r.err;
+    return r.err;
+  };
+  const std::string crash = "events: [{kind: crash, at: 1s}]\n";
+  const std::string smg = "{balancer: smg-round-robin, smg: {";
+  EXPECT_EQ(said(smg + "cb_failure_threshold: 3}}", crash).find("smg"), std::string::npos);
+  EXPECT_NE(said(smg + "cb_failure_threshold: 3}}", "")
+                .find("routing.smg: has no effect: no server fails without events"),
+            std::string::npos);
+  EXPECT_EQ(said(smg + "disable_circuit_breaker: true}}", crash).find("smg"), std::string::npos);
+  EXPECT_NE(said(smg + "disable_circuit_breaker: true, cb_failure_threshold: 3}}", crash)
+                .find("routing.smg.disable_circuit_breaker: leaves the other settings"),
+            std::string::npos);
+  EXPECT_NE(said("{balancer: round-robin}", "events: [{kind: kv-events-lost, at: 1s, lasts: 1s}]\n")
+                .find("events[0].kind: has no effect: this router hears no KV events"),
+            std::string::npos);
+  write("picker.yaml",
+        "apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n"
+        "plugins: [{type: random-picker}, {type: concurrency-detector}]\n"
+        "saturationDetector: {pluginRef: concurrency-detector}\nschedulingProfiles:\n- name: "
+        "default\n"
+        "  plugins: [{pluginRef: random-picker}]\n");
+  EXPECT_NE(
+      said("{endpoint_picker: picker.yaml}", "events: [{kind: scrapes-lost, at: 1s, lasts: 1s}]\n")
+          .find("events[0].kind: has no effect: this router decides without metrics"),
+      std::string::npos);
 }
 
 /// A router, servers and their autoscaler.
@@ -196,6 +248,10 @@ TEST_F(FleetCli, PlacesEveryError) {
       {"- {kind: drain, at: 1s, lasts: 5s}", "events[0].lasts: means nothing for kind drain"},
       {"- {kind: roll-out, at: 1s, max_surge: many}",
        "events[0].max_surge: must be a number or a percentage (got many)"},
+      {"- {kind: crash, at: 1s, servers: [1, 1]}",
+       "events[0].servers: names a server twice (got 1)"},
+      {"- {kind: roll-out, at: 1s, max_surge: 0, max_unavailable: 0%}",
+       "events[0].max_unavailable: is 0 beside a max_surge of 0"},
       {"- {kind: roll-out, at: 1s, to: a}", "events[0].to: is the pool itself"},
       {"- {kind: roll-out, mean_time_between: 1h}",
        "events[0].mean_time_between: is of failures of servers"},
@@ -208,6 +264,31 @@ TEST_F(FleetCli, PlacesEveryError) {
     EXPECT_NE(r.err.find(wrong.error), std::string::npos) << wrong.events << "\n" << r.err;
     EXPECT_NE(r.err.find("s.yaml:15:"), std::string::npos) << r.err;
   }
+}
+
+// A roll-out moves a Deployment, which has one role and one autoscaler.
+TEST_F(FleetCli, RefusesPoolsThatARollOutCannotFill) {
+  const auto refused = [this](const std::string& first, const std::string& second) {
+    const std::string to = "}\n  - {name: b, accelerator: H100-SXM, model: Qwen3-8B";
+    return run({"run", scenario("events:\n- {kind: roll-out, at: 1s, pool: a, to: b}\n",
+                                first + to + second)})
+        .err;
+  };
+  EXPECT_NE(refused(", role: prefill", ", role: decode")
+                .find("events[0].to: is a pool of role decode, and its servers would replace those "
+                      "of role prefill"),
+            std::string::npos);
+  const std::string scaler =
+      ", autoscaler: {kind: hpa, max_replicas: 5, metrics: [{type: pods, query: "
+      "\"vllm:num_requests_running\", target: 5}]}";
+  EXPECT_NE(refused("", scaler).find("cluster.pools[1].autoscaler: is of a pool that a roll-out"),
+            std::string::npos);
+  EXPECT_NE(refused("", ", most_evicted: 1, min_available: 1")
+                .find("cluster.pools[1].min_available: stands beside most_evicted"),
+            std::string::npos);
+  EXPECT_NE(refused("", ", min_available: x")
+                .find("cluster.pools[1].min_available: must be a number or a percentage (got x)"),
+            std::string::npos);
 }
 
 TEST_F(FleetCli, RefusesAnAutoscalerThatCannotRun) {
@@ -223,7 +304,7 @@ TEST_F(FleetCli, SurvivesEventsAtOddTimes) {
   for (const char* events :
        {"- {kind: crash, at: 0s, servers: [0, 1, 2, 3]}",
         "- {kind: drain, at: 0s, servers: [0, 1]}",
-        "- {kind: crash, at: 10s, servers: [1, 1]}\n- {kind: drain, at: 10s, servers: [1]}",
+        "- {kind: crash, at: 10s, servers: [1]}\n- {kind: drain, at: 10s, servers: [1]}",
         "- {kind: crash, at: 2000h}", "- {kind: scale, at: 5s, replicas: 0}",
         "- {kind: roll-out, at: 5s}\n- {kind: roll-out, at: 6s}\n- {kind: scale, at: 7s, replicas: "
         "9}",

@@ -239,6 +239,15 @@ TEST_F(PlanChanges, ADayGrowsAsItsPeak) {
   EXPECT_EQ(fixed["stages"], 2);
 }
 
+// The last stage has 36 s of the hour's rate, which is not the mean of an hour.
+TEST_F(PlanChanges, AShortLastStageIsNoPeak) {
+  const Json found = answer(
+      plan("day: {profile: [{at: 0h, rate: 5}, {at: 1h, rate: 20}], days: 0.0420833333333}\n", ""));
+  EXPECT_EQ(found["day"]["peak"], 5);
+  EXPECT_NEAR(found["day"]["hours"], 1.01, 1e-9);
+  EXPECT_EQ(found["plans"][0]["replicas"]["vllm"], 1);
+}
+
 struct WrongChange {
   const char* keys;
   const char* error;
@@ -248,6 +257,16 @@ struct WrongChange {
 TEST_F(PlanChanges, PlacesEveryError) {
   const WrongChange cases[] = {
       {"survives: [{name: a, events: []}]", "survives[0].events: is empty"},
+      {"set: ['events=[{kind: scale, at: 1s, replicas: 6}]']",
+       "scenario: needs fleets that nobody scales, and events[0] changes the number of servers"},
+      {"set: ['cluster.pools[vllm].autoscaler={kind: hpa, max_replicas: 3, metrics: [{type: pods, "
+       "query: \"vllm:num_requests_running\", target: 7}]}']",
+       "scenario: needs fleets that nobody scales, and pool vllm has an autoscaler"},
+      {"set: ['workload.demand={profile: [{at: 0h, rate: 3}]}']",
+       "demand.set: has no effect: the scenario has rates by the clock"},
+      {"", "demand.rate: asks for 0.001 requests/s, too few", "rate: 0.001, "},
+      {"day: {arrivals_of: arrivals.csv}", "demand.growth: stands beside day.arrivals_of",
+       "growth: 1, "},
       {"survives: [{name: a, events: [{kind: crash, at: 0s, servers: [1]}]}]",
        "survives[0].events[0].servers: names no server of the smallest fleet (got 1)"},
       {"survives: [{name: a, events: [{kind: crash, at: 0s, pool: b}]}]",

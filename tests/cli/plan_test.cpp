@@ -657,21 +657,26 @@ TEST_F(WrittenFleet, SaysApartWhatNoFlagSays) {
   write("base.yaml",
         "name: base\n" + two_servers("requests: 100, rate: 20, groups: 24, prefix_len: 4096, "
                                      "suffix_len: 256, output_len: 64"));
-  expect_written(write("plan.yaml",
-                       "name: small\nscenario: base.yaml\n"
-                       "set: ['cluster.pools[a].engine.kv_cache_tokens=24000']\n"
-                       "demand: {rate: 16, set: ['workload.groups.rate={rate}', "
-                       "'workload.groups.requests={requests}']}\n"
-                       "goals: [ttft_ms.p90 < 1000]\nknee_limit: 1\n"
-                       "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
-                       "host_memory: {gib: [40], per_gib_hour: 0.01}\n"
-                       "policies: [{variant: chance}]\npools: [{pool: a, min: 1, max: 12}]\n"),
-                 (folder_ / "base.yaml").string(),
-                 {"cluster.pools[a].engine.kv_cache_tokens=24000",
-                  "cluster.pools[a].engine.kv_tiers.cpu_gib=40"});
+  expect_written(
+      write("plan.yaml",
+            "name: small\nscenario: base.yaml\n"
+            "set: ['cluster.pools[a].engine.kv_cache_tokens=24000', "
+            "'cluster.pools[a].termination={pre_stop: 15s, shutdown_timeout: 60s, grace: "
+            "90s}']\n"
+            "demand: {rate: 16, set: ['workload.groups.rate={rate}', "
+            "'workload.groups.requests={requests}']}\n"
+            "goals: [ttft_ms.p90 < 1000]\nknee_limit: 1\n"
+            "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+            "host_memory: {gib: [40], per_gib_hour: 0.01}\n"
+            "policies: [{variant: chance}]\npools: [{pool: a, min: 1, max: 12}]\n"),
+      (folder_ / "base.yaml").string(),
+      {"cluster.pools[a].engine.kv_cache_tokens=24000",
+       "cluster.pools[a].termination={pre_stop: 15s, shutdown_timeout: 60s, grace: 90s}",
+       "cluster.pools[a].engine.kv_tiers.cpu_gib=40"});
   const std::string servers = slurp((folder_ / "fleet/servers.yaml").string());
   for (const char* text :
-       {"--kv-offloading-size=40", "only scenario.yaml says", "#     kv_cache_tokens: 24000"})
+       {"--kv-offloading-size=40", "only scenario.yaml says", "#     kv_cache_tokens: 24000",
+        "--shutdown-timeout=60\n", "terminationGracePeriodSeconds: 90", "seconds: 15"})
     EXPECT_NE(servers.find(text), std::string::npos) << text << "\n" << servers;
 }
 

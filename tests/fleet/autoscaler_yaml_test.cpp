@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -290,6 +291,52 @@ TEST(AutoscalerYaml, RefusesWhatIsNotSimulated) {
                    "\n      target: {averageValue: 4}\n")
           .substr(0, 60),
       "f.yaml:6:5: warning: autoscaler: is not modelled: CPU and me");
+}
+
+/// The target of an HPA's metric of type `type`, as `kind:number`, or what is wrong with it.
+std::string target_of(const std::string& type, const std::string& target) {
+  const std::string key = type == "External" ? "external" : type == "Pods" ? "pods" : "object";
+  const Read read = read_manifest(
+      "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec:\n  maxReplicas: 3\n"
+      "  metrics:\n  - {type: " +
+      type + ", " + key + ": {metric: {name: vllm_num_requests_waiting}, target: {" + target +
+      "}}}\n");
+  if (read.diagnostics.has_errors()) return read.messages();
+  const sim::ScalingMetricConfig& m = read.configs[0]->metrics.at(0);
+  return std::string(enum_name(m.target_type)) + ":" + std::to_string(std::lround(m.target));
+}
+
+// horizontal.go looks at the type of an object's target only; validation.go allows one key of an
+// external one.
+TEST(AutoscalerYaml, TheTargetIsTheOneThatTheControllerReads) {
+  EXPECT_EQ(target_of("External", "type: Value, averageValue: 3"), "average_value:3");
+  EXPECT_EQ(target_of("External", "type: AverageValue, value: 4"), "value:4");
+  EXPECT_EQ(target_of("Pods", "type: Value, averageValue: 3, value: 9"), "average_value:3");
+  EXPECT_EQ(target_of("Object", "type: Value, averageValue: 3, value: 9"), "value:9");
+  EXPECT_EQ(target_of("Object", "type: AverageValue, averageValue: 3, value: 9"),
+            "average_value:3");
+  EXPECT_NE(target_of("External", "type: Value, averageValue: 3, value: 3")
+                .find("may not set both a target value for metric and a per-pod target"),
+            std::string::npos);
+  EXPECT_NE(target_of("Object", "type: Value, averageValue: 3").find("target: is missing"),
+            std::string::npos);
+  EXPECT_NE(target_of("Object", "type: Utilization, value: 3").find("is not possible here"),
+            std::string::npos);
+}
+
+// prometheus_scaler.go: a trigger without them is an error.
+TEST(AutoscalerYaml, TriggersNeedAThresholdAndAServer) {
+  EXPECT_NE(with("      threshold: '16'\n", "").find("`threshold` is missing"), std::string::npos);
+  EXPECT_NE(with("serverAddress:", "cortexOrgID:").find("`serverAddress` is missing"),
+            std::string::npos);
+}
+
+TEST(AutoscalerYaml, TheHintForZeroReplicasFitsAManifest) {
+  EXPECT_NE(
+      hpa_messages("  maxReplicas: 3\n  minReplicas: 0\n  metrics:\n  - type: Pods\n    pods: "
+                   "{metric: {name: vllm_num_requests_waiting}, target: {averageValue: 1}}\n")
+          .find("set 1 or more, scale by KEDA, or write the autoscaler into the scenario"),
+      std::string::npos);
 }
 
 }  // namespace

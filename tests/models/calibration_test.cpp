@@ -163,19 +163,6 @@ TEST(CurveFit, RefusesBadSamples) {
   EXPECT_EQ(d.items().size(), 3u);
 }
 
-TEST(TtftSample, BurstOfChunkedPromptsByHand) {
-  // Two prompts of 6 tokens, budget 8, a = 10, p1 = 1 ms per token, nothing else.
-  // Step 1: 6 + 2 tokens = 18 ms, first prompt done. Step 2: 4 tokens = 14 ms, second done at 32.
-  const CostCurveParameters p{.step_ms = 10, .prefill_us_per_token = 1000};
-  const StaticBatchRow row{.isl = 6, .osl = 10, .concurrency = 2};
-  EXPECT_NEAR(predict_ms(p, ttft_sample(row, 8)), (18.0 + 32.0) / 2, 1e-9);
-  // Pairs: 36 + 4, then 6^2 - 2^2 = 32; the first prompt waits for 40, the second for 72.
-  EXPECT_NEAR(predict_ms({.prefill_pair_ns = 1e6}, ttft_sample(row, 8)), (40.0 + 72.0) / 2, 1e-9);
-  // Two rounds: half of the requests wait for half a mean step and an own prefill instead. The mean
-  // step is 10 + (2-1)/10 * 6 = 10.6 ms, the own prefill 16 ms.
-  EXPECT_NEAR(predict_ms(p, ttft_sample(row, 8, 2)), 0.5 * 25 + 0.5 * (5.3 + 16), 1e-9);
-}
-
 TEST(ObjectiveFit, FindsTheMinimumInsideAndAtBounds) {
   // Rosenbrock: minimum 0 at (1, 1).
   const auto rosenbrock = [](const std::vector<double>& x) {

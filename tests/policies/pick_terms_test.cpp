@@ -32,6 +32,12 @@ class Pool {
   }
   bool disaggregated() const { return disaggregated_; }
   Balancer& balancer() { return *balancer_; }
+  /// Only servers of a role are left, or all.
+  void keep(std::optional<ServerRole> role) {
+    std::vector<BalancerEndpoint> left = servers_;
+    std::erase_if(left, [&](const BalancerEndpoint& e) { return role && e.role != *role; });
+    balancer_->set_endpoints(left);
+  }
 
   /// Picks for request number `id` of user `id % 5`, whose prompts begin alike.
   BalancerAnswer pick(std::uint64_t id, const PickTerms& terms = {}) {
@@ -85,6 +91,24 @@ std::vector<BalancerRow> rows() {
   for (const BalancerRow& row : kBalancers)
     if (row.make != nullptr) out.push_back(row);
   return out;
+}
+
+// Routers that were started with prefill servers need one of each leg; the last servers of a leg
+// may leave and come back.
+TEST(PickTerms, DisaggregatedRoutersStayDisaggregated) {
+  for (const BalancerRow& row : rows()) {
+    if (row.section != "smg" && row.section != "vllm_router") continue;
+    Pool pool(row);
+    if (!pool.pick(1)) continue;  // smg-prefix-hash serves nothing in some releases.
+    for (const ServerRole left : {ServerRole::kDecode, ServerRole::kPrefill}) {
+      pool.keep(left);
+      EXPECT_FALSE(pool.pick(2)) << row.name;
+    }
+    pool.keep(std::nullopt);
+    const BalancerAnswer answer = pool.pick(3);
+    ASSERT_TRUE(answer) << row.name;
+    EXPECT_TRUE(answer->prefill) << row.name;
+  }
 }
 
 TEST(PickTerms, EveryBalancerChoosesAmongTheCandidates) {

@@ -204,6 +204,77 @@ TEST(FleetRun, ARouterThatRestartsForgetsWhatWaitsForItsDecision) {
   EXPECT_EQ(end_ms(r.requests[4]), 272);  // and this one with the step after that one's.
 }
 
+/// What a plan makes of two pools, p and q.
+struct TwoPools {
+  std::vector<std::int64_t> replicas, places;
+};
+TwoPools two_pools(std::vector<FleetEventConfig> events,
+                   std::optional<AutoscalerConfig> autoscaler = {}) {
+  RunPlan plan = turns({}, 2, {});
+  plan.pools.push_back(plan.pools.front());
+  plan.pools[0].config.name = "p";
+  plan.pools[1].config.name = "q";
+  plan.pools[0].config.autoscaler = std::move(autoscaler);
+  plan.scenario.cluster.pools = {plan.pools[0].config, plan.pools[1].config};
+  set_events(plan, std::move(events));
+  TwoPools out;
+  for (const FleetPool& pool : fleet_pools(plan)) {
+    out.replicas.push_back(pool.replicas);
+    out.places.push_back(pool.places);
+  }
+  return out;
+}
+
+// A pool that its first roll-out leads to is empty before; one that it leads away from is not, even
+// if a later one leads back.
+TEST(FleetRun, ARollOutFillsThePoolThatItLeadsTo) {
+  const auto roll = [](std::int64_t at, const char* from, const char* to) {
+    FleetEventConfig e = event(FleetEventKind::kRollOut, at);
+    e.pool = from;
+    e.to = to;
+    return e;
+  };
+  using Numbers = std::vector<std::int64_t>;
+  EXPECT_EQ(two_pools({roll(20, "p", "q")}).replicas, (Numbers{2, 0}));
+  EXPECT_EQ(two_pools({roll(20, "p", "q"), roll(200, "q", "p")}).replicas, (Numbers{2, 0}));
+  EXPECT_EQ(two_pools({roll(200, "p", "q"), roll(20, "q", "p")}).replicas, (Numbers{0, 2}));
+  EXPECT_EQ(two_pools({roll(20, "q", ""), roll(200, "p", "q")}).replicas, (Numbers{2, 2}));
+}
+
+// It has places for all servers that an autoscaler or a person may want where they come from: 12
+// and a surge of 3, and as many that end.
+TEST(FleetRun, ARollOutFindsPlacesForAllServers) {
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, 20),
+                   up = event(FleetEventKind::kScale, 5);
+  roll.pool = up.pool = "p";
+  roll.to = "q";
+  up.replicas = 12;
+  AutoscalerConfig scaler;
+  scaler.max_replicas = 12;
+  EXPECT_EQ(two_pools({roll}, scaler).places.at(1), 27);
+  EXPECT_EQ(two_pools({roll, up}).places.at(1), 27);
+  EXPECT_EQ(two_pools({roll}).places.at(1), 5);
+}
+
+// Servers that end over an hour keep their places: 12 of 2 servers that are scaled away six times,
+// and at a rate of one drain in 20 s for each of two, 360 and four times their root.
+TEST(FleetRun, ServersThatEndSlowlyHavePlaces) {
+  std::vector<FleetEventConfig> events;
+  for (std::int64_t i = 0; i < 6; ++i) {
+    events.push_back(event(FleetEventKind::kScale, 20'000 * i));
+    events.back().replicas = i % 2 == 0 ? 0 : 4;
+    events.back().pool = "p";
+  }
+  EXPECT_EQ(two_pools(events).places.at(0), 4 + 2 + 4 + 4);
+  FleetEventConfig drains = event(FleetEventKind::kDrain, 0);
+  drains.at.reset();
+  drains.mean_time_between = Duration::seconds(20);
+  RunPlan plan = turns({}, 2, {});
+  plan.scenario.cluster.pools.front().termination.grace = Duration::seconds(3'600);
+  set_events(plan, {drains});
+  EXPECT_EQ(plan.pools.front().places(), 2 + 435);
+}
+
 // Without any server every request is refused, and the run ends.
 TEST(FleetRun, AnEmptyPoolRefuses) {
   FleetEventConfig none = event(FleetEventKind::kScale, 0);
@@ -450,7 +521,7 @@ TEST(FleetRun, AWaitInVainEnds) {
     plan.scenario.routing.balancer = *policies::find_balancer(name);
     EXPECT_THROW((void)run_by_hand(plan), NoServerError) << name;
   }
-  // One that counts what waits at KubeAI starts a server.
+  // One that counts what waits at KubeAI starts a server; the last router is KubeAI's.
   plan.scenario.cluster.pools[0].autoscaler->triggers[0].query = "kubeai_inference_requests_active";
   plan.pools[0].config = plan.scenario.cluster.pools[0];
   const RunResult r = run_by_hand(plan);
@@ -466,6 +537,8 @@ TEST(FleetRun, RoutersCountErrors) {
   AutoscalerConfig c;
   c.min_replicas = 1;
   c.max_replicas = 3;
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  plan.endpoint_picker = testing::load_aware_config();
   c.metrics = {{.query = "llm_d_epp_request_error_total", .target = 0.5}};
   c.prometheus.scrape_interval = ms(20);
   c.controller.sync_period = ms(50);
@@ -507,8 +580,8 @@ TEST(FleetRun, AStandbyTakesOverWhenTheLeaseEnds) {
     EXPECT_EQ(r.requests[1].predicted_hit_tokens, 64);
     for (const int i : {2, 3}) EXPECT_EQ(r.requests[i].outcome, workloads::Outcome::kError);
     for (const int i : {4, 5}) EXPECT_EQ(r.requests[i].predicted_hit_tokens, warm ? 64 : 0);
-    EXPECT_EQ(std::ranges::count(r.fleet->marks, "router leads", &FleetMark::what), 1);
-    const auto leads = std::ranges::find(r.fleet->marks, "router leads", &FleetMark::what);
+    EXPECT_EQ(std::ranges::count(r.fleet->marks, "leads", &FleetMark::what), 1);
+    const auto leads = std::ranges::find(r.fleet->marks, "leads", &FleetMark::what);
     ASSERT_NE(leads, r.fleet->marks.end());
     EXPECT_EQ(leads->subject, "router 1");
     EXPECT_GT(leads->at_s, 13.1);
@@ -569,6 +642,12 @@ AutoscalerConfig quick_autoscaler(RandomStream& random) {
   c.metrics = {{.type = ScalingMetricType::kPods,
                 .query = "vllm:num_requests_running + vllm:num_requests_waiting",
                 .target = static_cast<double>(draw(random, 1, 6))}};
+  const std::array queries{"", "rate(vllm:generation_tokens_total[100ms])",
+                           "rate(vllm:prompt_tokens_total[100ms])"};
+  if (const std::string query = queries[random.below(queries.size())]; !query.empty()) {
+    c.metrics[0].query = query;
+    c.metrics[0].target *= 200;
+  }
   c.behavior.emplace();
   c.behavior->scale_down.emplace();
   c.behavior->scale_down->stabilization_window_seconds = 0;
@@ -632,6 +711,22 @@ void vary_feeds(RunPlan& plan, std::uint64_t seed) {
   if (random.below(3) == 0) elect_leader(s, random);
 }
 
+/// Some roll-outs end all old servers first, and some budgets are of what is wanted at the time.
+void vary_life(RunPlan& plan, std::uint64_t seed) {
+  RandomStream random(seed, Stream::kTest, 80);
+  for (FleetEventConfig& e : plan.scenario.events)
+    if (e.kind == FleetEventKind::kRollOut && random.below(3) == 0) {
+      e.recreate = true;
+      e.max_surge.clear();
+      e.max_unavailable.clear();
+    }
+  for (ResolvedPool& pool : plan.pools)
+    if (random.below(3) == 0) {
+      pool.config.most_evicted.clear();
+      pool.config.min_available = std::to_string(draw(random, 0, 100)) + "%";
+    }
+}
+
 /// Scenario number `seed` of the swarm, with up to five events in its first 300 ms.
 RunPlan eventful_plan(std::uint64_t seed) {
   RunPlan plan = testing::swarm_plan(seed);
@@ -642,8 +737,8 @@ RunPlan eventful_plan(std::uint64_t seed) {
     s.cluster.pools.push_back(plan.pools[i].config);
   }
   if (random.below(3) == 0) {
-    plan.pools[0].config.autoscaler = quick_autoscaler(random);
-    s.cluster.pools[0].autoscaler = plan.pools[0].config.autoscaler;
+    for (std::size_t i = 0; i < plan.pools.size(); ++i)
+      s.cluster.pools[i].autoscaler = plan.pools[i].config.autoscaler = quick_autoscaler(random);
   }
   const std::int64_t events = draw(random, 1, 5);
   for (std::int64_t i = 0; i < events; ++i) {
@@ -672,7 +767,6 @@ RunPlan eventful_plan(std::uint64_t seed) {
   }
   for (std::size_t i = 0; i < plan.pools.size(); ++i) {
     ResolvedPool& pool = plan.pools[i];
-    pool.extra_places = places_of(s, i) - pool.config.replicas;
     pool.start_up.load = ms(draw(random, 0, 80));
     if (pool.config.data_parallel == 1 && !pool.rules.async_scheduling &&
         !pool.rules.tiers.in_use() && random.below(4) == 0)
@@ -680,7 +774,9 @@ RunPlan eventful_plan(std::uint64_t seed) {
     pool.config.termination.pre_stop = ms(draw(random, 0, 40));
     pool.config.termination.shutdown_timeout = ms(draw(random, 0, 1) * draw(random, 0, 300));
     pool.config.termination.grace = ms(draw(random, 0, 200));
-    pool.config.most_evicted = draw(random, 0, 2);
+    pool.config.most_evicted = std::to_string(draw(random, 0, 2));
+    s.cluster.pools[i].termination = pool.config.termination;
+    pool.extra_places = places_of(s, i) - pool.config.replicas;
   }
   s.routing.discovery = DiscoveryConfig{.join = ms(draw(random, 0, 10)),
                                         .leave = ms(draw(random, 0, 30)),
@@ -688,6 +784,7 @@ RunPlan eventful_plan(std::uint64_t seed) {
   if (random.below(2) == 0) s.routing.gateway = retrying(draw(random, 1, 3));
   vary(plan, seed);
   vary_feeds(plan, seed);
+  vary_life(plan, seed);
   return plan;
 }
 
@@ -721,7 +818,7 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
       fell_back += r.fleet->fell_back;
       for (const FleetPoolResult& p : r.fleet->pools) starts += p.starts;
       if (r.fleet->lost > 0) count_tiers(plan.pools.front().rules.tiers, r, of_tiers);
-      led += std::ranges::count(r.fleet->marks, "router leads", &FleetMark::what);
+      led += std::ranges::count(r.fleet->marks, "leads", &FleetMark::what);
       for (const FleetMark& m : r.fleet->marks) opened += m.what.starts_with("trips") ? 1 : 0;
     } catch (const NoServerError&) {
       // Flow control, and Ray Serve, wait for ever for a pool that stays empty.

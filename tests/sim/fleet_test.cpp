@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/plan_fixture.h"
@@ -18,57 +20,90 @@ Duration ms(std::int64_t n) { return Duration::milliseconds(n); }
 
 // ---- The rolling update, by the formulas of rolling.go. -----------------------------------------
 
+using Sizes = std::vector<std::int64_t>;
+
+Sizes sizes_of(const RollOutState& d) {
+  Sizes sizes;
+  for (const RollOutSet& set : d.sets) sizes.push_back(set.spec);
+  return sizes;
+}
+
+/// After one step; sets are {spec, available}, the newest last.
+Sizes stepped(RollOutState d) {
+  const Sizes before = sizes_of(d);
+  const bool changes = roll_out_step(d);
+  EXPECT_EQ(changes, sizes_of(d) != before);
+  return sizes_of(d);
+}
+
 TEST(RollOut, GrowsByTheSurgeFirst) {
-  EXPECT_EQ(
-      roll_out_step(
-          {.replicas = 4, .old_spec = 4, .old_available = 4, .max_surge = 1, .max_unavailable = 0}),
-      (RollOutStep{1, 4}));
+  EXPECT_EQ(stepped({.replicas = 4, .max_surge = 1, .sets = {{4, 4}, {0, 0}}}), (Sizes{4, 1}));
 }
 
 TEST(RollOut, WaitsForTheNewServerWhereNoneMayBeMissing) {
-  const RollOutCounts c{.replicas = 4,
-                        .new_spec = 1,
-                        .new_available = 0,
-                        .old_spec = 4,
-                        .old_available = 4,
-                        .max_surge = 1,
-                        .max_unavailable = 0};
-  EXPECT_EQ(roll_out_step(c), (RollOutStep{1, 4}));
-  RollOutCounts ready = c;
-  ready.new_available = 1;
-  EXPECT_EQ(roll_out_step(ready), (RollOutStep{1, 3}));
+  EXPECT_EQ(stepped({.replicas = 4, .max_surge = 1, .sets = {{4, 4}, {1, 0}}}), (Sizes{4, 1}));
+  EXPECT_EQ(stepped({.replicas = 4, .max_surge = 1, .sets = {{4, 4}, {1, 1}}}), (Sizes{3, 1}));
 }
 
 // 8 servers, 25% and 25%: two more at once, and of the old ones two may go.
 TEST(RollOut, TakesAQuarterEachWayByDefault) {
-  RollOutCounts c{.replicas = 8,
-                  .old_spec = 8,
-                  .old_available = 8,
-                  .max_surge = *servers_of("25%", 8, true),
-                  .max_unavailable = *servers_of("25%", 8, false)};
-  EXPECT_EQ(roll_out_step(c), (RollOutStep{2, 8}));
-  c.new_spec = 2;
-  EXPECT_EQ(roll_out_step(c), (RollOutStep{2, 6}));
+  RollOutState d{.replicas = 8,
+                 .max_surge = *servers_of("25%", 8, true),
+                 .max_unavailable = *servers_of("25%", 8, false),
+                 .sets = {{8, 8}, {0, 0}}};
+  EXPECT_EQ(stepped(d), (Sizes{8, 2}));
+  d.sets.back().spec = 2;
+  EXPECT_EQ(stepped(d), (Sizes{6, 2}));
 }
 
 // An old server that is not ready is missed by nobody: it goes although only one may be missing.
 TEST(RollOut, TakesOldServersThatAreNotReadyFirst) {
-  EXPECT_EQ(roll_out_step({.replicas = 3,
-                           .new_spec = 1,
-                           .new_available = 0,
-                           .old_spec = 3,
-                           .old_available = 2,
-                           .max_surge = 1,
-                           .max_unavailable = 1}),
-            (RollOutStep{1, 2}));
+  EXPECT_EQ(
+      stepped({.replicas = 3, .max_surge = 1, .max_unavailable = 1, .sets = {{3, 2}, {1, 0}}}),
+      (Sizes{2, 1}));
+}
+
+// A roll-out that follows another one: the servers that the first had begun to start go, and not
+// those of the oldest set, which serve.
+TEST(RollOut, TakesUnreadyServersFromTheSetThatHasThem) {
+  EXPECT_EQ(stepped({.replicas = 4, .max_surge = 1, .sets = {{4, 4}, {1, 0}, {0, 0}}}),
+            (Sizes{4, 0, 0}));
+  // Two that are not ready, and one ready server more than is needed: of the oldest set.
+  EXPECT_EQ(stepped({.replicas = 4, .max_surge = 3, .sets = {{4, 4}, {2, 0}, {1, 1}}}),
+            (Sizes{3, 0, 1}));
 }
 
 // With both bounds 0 Kubernetes lets one be missing.
 TEST(RollOut, LetsOneBeMissingWhereBothBoundsAreZero) {
-  EXPECT_EQ(
-      roll_out_step(
-          {.replicas = 2, .old_spec = 2, .old_available = 2, .max_surge = 0, .max_unavailable = 0}),
-      (RollOutStep{0, 1}));
+  EXPECT_EQ(stepped({.replicas = 2, .max_surge = 0, .sets = {{2, 2}, {0, 0}}}), (Sizes{1, 0}));
+}
+
+// sync.go: 4 old servers and a new one, of 4 and a surge of 1, become 7 and 2 of 8: 4 * 9/5 = 7.2,
+// and what is left of four more. Of 2 there are 4 * 3/5 = 2.4 old ones, and the new one stays.
+TEST(RollOut, SharesOutWhatIsScaledMeanwhile) {
+  const auto shared = [](std::int64_t replicas, std::vector<RollOutSet> sets, bool recreates) {
+    RollOutState d{.replicas = replicas, .max_surge = 1, .sets = std::move(sets)};
+    share_out(d, recreates);
+    return sizes_of(d);
+  };
+  EXPECT_EQ(shared(8, {{4, 4, 5}, {1, 0, 5}}, false), (Sizes{7, 2}));
+  EXPECT_EQ(shared(2, {{4, 4, 5}, {1, 0, 5}}, false), (Sizes{2, 1}));
+  EXPECT_EQ(shared(0, {{4, 4, 5}, {1, 0, 5}}, false), (Sizes{0, 0}));
+  // Equal sets: 3 * 9/7 = 3.9 for each, and what is left for the newer one.
+  EXPECT_EQ(shared(8, {{3, 3, 7}, {3, 3, 7}}, false), (Sizes{4, 5}));
+  EXPECT_EQ(shared(8, {{4, 4, 5}, {0, 0, 5}}, false), (Sizes{8, 0}));
+  EXPECT_EQ(shared(8, {{4, 4, 5}, {1, 1, 5}}, true), (Sizes{4, 1}));
+}
+
+// Strategy Recreate: nothing new before the last old server is gone.
+TEST(RollOut, RecreatesWhenNoOldServerIsLeft) {
+  RollOutState d{.replicas = 3, .max_surge = 0, .sets = {{3, 3}, {0, 0}}};
+  EXPECT_TRUE(recreate_step(d, true));
+  EXPECT_EQ(sizes_of(d), (Sizes{0, 0}));
+  EXPECT_FALSE(recreate_step(d, true));
+  EXPECT_TRUE(recreate_step(d, false));
+  EXPECT_EQ(sizes_of(d), (Sizes{0, 3}));
+  EXPECT_FALSE(recreate_step(d, false));
 }
 
 TEST(RollOut, ReadsNumbersAndPercentages) {
@@ -296,6 +331,252 @@ TEST(Fleet, RollsOutToAnotherPool) {
   const Lines lines = told({pool_of(1, 1), next}, {roll}, {}, &result);
   EXPECT_EQ(Lines(lines.begin() + 4, lines.end()),
             (Lines{"start 1 100", "stop 0 100", "join pod 1 at 1 101", "leave 0 102"}));
+}
+
+FleetEventConfig roll_out(std::int64_t at, const std::string& from, const std::string& to) {
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, at);
+  roll.pool = from;
+  roll.to = to;
+  roll.max_surge = "1";
+  roll.max_unavailable = "0";
+  return roll;
+}
+
+FleetPool named(FleetPool pool, const std::string& name) {
+  pool.name = name;
+  return pool;
+}
+
+std::vector<std::string> marks_of(const FleetResult& result) {
+  std::vector<std::string> marks;
+  for (const FleetMark& m : result.marks) marks.push_back(m.subject + " " + m.what);
+  return marks;
+}
+
+// The servers in q belong to the Deployment that began in p, so that a roll-out of q is its own.
+TEST(Fleet, RollsBack) {
+  FleetResult result;
+  const Lines lines = told({pool_of(1, 2), named(pool_of(0, 2), "q")},
+                           {roll_out(0, "p", "q"), roll_out(1'000, "q", "p")}, {}, &result);
+  EXPECT_EQ(Lines(lines.begin() + 3, lines.end()),
+            (Lines{"start 2 100", "stop 0 100", "join pod 1 at 2 101", "leave 0 102",
+                   "start 0 1100", "stop 2 1100", "join pod 1 at 0 1101", "leave 2 1102"}));
+  const std::vector<std::string> marks = marks_of(result);
+  EXPECT_EQ(marks.front(), "p roll-out begins, to q");
+  EXPECT_EQ(std::ranges::count(marks, "p roll-out is over"), 2);
+}
+
+// While a roll-out is under way its old ReplicaSet is taken up again: server 0 has never ended.
+TEST(Fleet, TakesARollOutBack) {
+  FleetResult result;
+  const Lines lines = told({pool_of(1, 2), named(pool_of(0, 2), "q")},
+                           {roll_out(0, "p", "q"), roll_out(50, "q", "p")}, {}, &result);
+  EXPECT_EQ(Lines(lines.begin() + 3, lines.end()), Lines{});
+  EXPECT_EQ(marks_of(result).back(), "p roll-out is over");
+}
+
+TEST(Fleet, RollsOutNothingTwice) {
+  FleetResult result;
+  (void)told({pool_of(1, 2), named(pool_of(0, 2), "q")},
+             {roll_out(0, "p", "q"), roll_out(1'000, "p", "q")}, {}, &result);
+  EXPECT_EQ(marks_of(result).back(), "p has the configuration of q already");
+}
+
+// Another number of servers is of the Deployment, wherever its servers are by then.
+TEST(Fleet, ScalesWhatWasRolledOut) {
+  for (const char* const name : {"p", "q"}) {
+    FleetEventConfig up = event(FleetEventKind::kScale, 1'000);
+    up.pool = name;
+    up.replicas = 2;
+    FleetResult result;
+    (void)told({pool_of(1, 2), named(pool_of(0, 3), "q")}, {roll_out(0, "p", "q"), up}, {},
+               &result);
+    EXPECT_EQ(result.pools[1].points.back().ready, 2) << name;
+    EXPECT_EQ(result.pools[0].points.back().wanted, 2) << name;
+  }
+}
+
+// The second one begins while the first server of the first one starts: that one goes, and never
+// fewer than 4 serve.
+TEST(Fleet, RollsOutTwiceInARow) {
+  FleetEventConfig first = roll_out(0, "p", ""), second = roll_out(50, "p", "");
+  FleetResult result;
+  const Lines lines = told({pool_of(4, 12)}, {first, second}, {}, &result);
+  EXPECT_EQ(result.pools[0].least_ready, 4);
+  EXPECT_EQ(lines.at(8), "start 4 150");
+  EXPECT_EQ(std::ranges::count(marks_of(result), "p roll-out is over"), 1);
+}
+
+// Each ReplicaSet gets its share: 7 of the old one and 2 of the new one, instead of 4 and 5.
+TEST(Fleet, ScalesInProportionDuringARollOut) {
+  FleetEventConfig up = event(FleetEventKind::kScale, 10);
+  up.replicas = 8;
+  FleetPool pool = pool_of(4, 16);
+  pool.start_up.load = ms(960);
+  FleetResult result;
+  const Lines lines = told({pool}, {roll_out(0, "p", ""), up}, {}, &result, 1'500);
+  // The first new server at 1,000 ms, one more of it and three of the old ones at 1,010.
+  const auto starts = std::ranges::count_if(
+      lines, [](const std::string& line) { return line.starts_with("start"); });
+  EXPECT_EQ(starts, 5);
+  const auto started = [&](const std::string& name) {
+    return std::ranges::count_if(lines, [&](const std::string& l) { return l == name; });
+  };
+  EXPECT_EQ(started("start 8 1010"), 1);
+  // 9 are ready and 8 are wanted: one old server goes, and only then one more new one starts.
+  EXPECT_EQ(
+      std::ranges::count_if(lines, [](const std::string& l) { return l.starts_with("stop"); }), 1);
+}
+
+TEST(Fleet, RecreatesWhereTheStrategyIsSo) {
+  FleetPool pool = pool_of(2, 4);
+  pool.termination.pre_stop = ms(30);
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, 0);
+  roll.recreate = true;
+  FleetResult result;
+  const Lines lines = told({pool}, {roll}, {}, &result);
+  EXPECT_EQ(
+      Lines(lines.begin() + 2, lines.begin() + 8),
+      (Lines{"leave 1 2", "leave 0 2", "stop 1 30", "stop 0 30", "start 0 130", "start 1 130"}));
+  EXPECT_EQ(result.pools[0].least_ready, 0);
+  EXPECT_EQ(marks_of(result).back(), "p roll-out is over");
+}
+
+/// The pods of the Deployment that began in the first pool.
+std::vector<FleetPod> pods_at(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
+                              std::int64_t until_ms) {
+  SimTime next = SimTime::max();
+  Scribe scribe;
+  Fleet fleet(std::move(pools), std::move(events),
+              {.join = ms(1), .leave = ms(2), .leave_unseen = ms(2), .leave_vanished = ms(2)}, 1,
+              scribe, [&next](SimTime at) { next = std::min(next, at); });
+  fleet.begin();
+  while (next <= at_ms(until_ms)) fleet.tick(std::exchange(next, SimTime::max()));
+  std::vector<FleetPod> pods;
+  fleet.list_pods(0, at_ms(until_ms), pods);
+  return pods;
+}
+
+// An autoscaler's selector fits the pods of both configurations, and those that end are ready until
+// their hook is over (getReadyPodsCount asks for nothing else).
+TEST(Fleet, ListsThePodsOfItsDeployment) {
+  FleetPool pool = pool_of(1, 2);
+  pool.termination.pre_stop = ms(50);
+  pool.termination.shutdown_timeout = ms(0);
+  const auto at = [&](std::int64_t t) {
+    std::string states;
+    for (const FleetPod& pod :
+         pods_at({pool, named(pool_of(0, 2), "q")}, {roll_out(0, "p", "q")}, t))
+      states += std::to_string(Fleet::server_of_pod(pod.id)) +
+                (pod.state.phase == HpaPodPhase::kPending ? " pending" : "") +
+                (pod.state.ready ? " ready" : "") + (pod.state.terminating ? " ends" : "") + ", ";
+    return states;
+  };
+  EXPECT_EQ(at(20), "0 ready, 2 pending, ");
+  EXPECT_EQ(at(60), "0 ready, 2, ");
+  EXPECT_EQ(at(120), "0 ready ends, 2 ready, ");
+  EXPECT_EQ(at(160), "2 ready, ");
+}
+
+// Four of five must serve, of five and of two.
+TEST(Fleet, TakesABudgetOfWhatIsWantedNow) {
+  for (const bool shrinks : {false, true}) {
+    FleetPool pool = pool_of(5, 12);
+    pool.min_available = "4";
+    FleetEventConfig down = event(FleetEventKind::kScale, 5);
+    down.replicas = 4;
+    std::vector<FleetEventConfig> events = {event(FleetEventKind::kDrain, 10, {0})};
+    if (shrinks) events.push_back(down);
+    FleetResult result;
+    (void)told({pool}, events, {}, &result);
+    const std::vector<std::string> marks = marks_of(result);
+    EXPECT_EQ(std::ranges::count(marks, "p-0 is evicted"), shrinks ? 0 : 1);
+    EXPECT_EQ(std::ranges::count(marks, "p-0 waits for its disruption budget"), shrinks ? 1 : 0);
+  }
+  FleetPool half = pool_of(4, 12);
+  half.min_available = "50%";
+  EXPECT_EQ(told({half}, {event(FleetEventKind::kDrain, 10, {0, 1})}).at(11), "leave 1 12");
+}
+
+// IfHealthyBudget: a server that is not ready goes only while enough are healthy without it. One
+// whose image is not there yet always may.
+TEST(Fleet, EvictsUnreadyServersAsTheDefaultPolicyDoes) {
+  const auto evicted = [](const std::string& most, std::vector<FleetEventConfig> events) {
+    FleetPool pool = pool_of(2, 6);
+    pool.most_evicted = most;
+    FleetResult result;
+    (void)told({pool}, std::move(events), {}, &result, 65);
+    const std::vector<std::string> marks = marks_of(result);
+    return std::ranges::any_of(marks, [](const auto& m) { return m.ends_with("is evicted"); });
+  };
+  const FleetEventConfig crash = event(FleetEventKind::kCrash, 10, {1});
+  const FleetEventConfig drain = event(FleetEventKind::kDrain, 60, {1});
+  EXPECT_FALSE(evicted("0", {crash, drain}));
+  EXPECT_TRUE(evicted("1", {crash, drain}));
+  FleetEventConfig up = event(FleetEventKind::kScale, 15);
+  up.replicas = 3;
+  EXPECT_FALSE(evicted("0", {up, event(FleetEventKind::kDrain, 60, {2})}));
+  EXPECT_TRUE(evicted("0", {up, event(FleetEventKind::kDrain, 50, {2})}));
+}
+
+// A pod has no process before its image is there, nor while its container waits to be started
+// again.
+TEST(Fleet, CrashesOnlyProcesses) {
+  FleetEventConfig up = event(FleetEventKind::kScale, 10);
+  up.replicas = 2;
+  FleetResult result;
+  Lines lines = told({pool_of(1, 2)}, {up, event(FleetEventKind::kCrash, 20, {1})}, {}, &result);
+  EXPECT_EQ(lines.at(1), "start 1 110");
+  EXPECT_EQ(marks_of(result).at(2), "p-1 has no process when it should crash");
+  EXPECT_EQ(result.pools[0].ends, 0);
+  lines = told({pool_of(1, 1)},
+               {event(FleetEventKind::kCrash, 10, {0}), event(FleetEventKind::kCrash, 10, {0})}, {},
+               &result);
+  EXPECT_EQ(lines.at(2), "start 0 70");
+  EXPECT_EQ(result.pools[0].ends, 1);
+  // The second crash waits 10 s from 40 ms on, in which there is nothing to crash.
+  lines = told({pool_of(1, 1)},
+               {event(FleetEventKind::kCrash, 10, {0}), event(FleetEventKind::kCrash, 40, {0}),
+                event(FleetEventKind::kCrash, 5'000, {0})},
+               {}, &result);
+  EXPECT_EQ(lines.at(2), "start 0 10100");
+  EXPECT_EQ(result.pools[0].ends, 2);
+}
+
+// Spells of 100 ms that begin 1,000 ms after the last one: 909 in 1,000 s, however often the server
+// crashes meanwhile. Three standard errors are below 90.
+TEST(Fleet, KeepsOneChainOfSpellsOverCrashes) {
+  FleetEventConfig slow;
+  slow.kind = FleetEventKind::kSlow;
+  slow.mean_time_between = ms(1'000);
+  slow.lasts = ms(100);
+  FleetEventConfig crash;
+  crash.kind = FleetEventKind::kCrash;
+  crash.mean_time_between = ms(500);
+  crash.lasts = ms(1);
+  const Lines lines = told({pool_of(1, 1)}, {slow, crash});
+  EXPECT_NEAR(static_cast<double>(std::ranges::count_if(
+                  lines, [](const std::string& l) { return l.starts_with("pace 2 of"); })),
+              909, 90);
+}
+
+// Places of servers that end are free when these are gone, and one note says that they were missed.
+TEST(Fleet, WaitsForAPlace) {
+  FleetPool pool = pool_of(2, 2);
+  pool.termination.pre_stop = ms(500);
+  FleetEventConfig none = event(FleetEventKind::kScale, 10),
+                   both = event(FleetEventKind::kScale, 20);
+  none.replicas = 0;
+  both.replicas = 2;
+  FleetResult result;
+  EXPECT_EQ(told({pool}, {none, both}, {}, &result),
+            (Lines{"leave 1 12", "leave 0 12", "stop 1 510", "stop 0 510", "start 1 610",
+                   "start 0 610", "join pod 1 at 1 611", "join pod 1 at 0 611"}));
+  EXPECT_EQ(std::ranges::count(marks_of(result), "p finds no place for another server"), 1);
+  // The machines of those that end are lost.
+  EXPECT_EQ(
+      told({pool}, {none, both, event(FleetEventKind::kNodeLoss, 100, {0, 1})}, {}, &result).at(4),
+      "start 0 200");
 }
 
 TEST(Fleet, RestartsRouters) {

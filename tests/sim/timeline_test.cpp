@@ -58,16 +58,37 @@ TEST(Timeline, MergedCountsAreExact) {
       c.on_sent(at_s(times.back()));
       c.on_done(at_s(times[random.below(times.size())]), at_s(span), true, i % 3 == 0);
     }
-    const Timeline t = c.timeline();
+    const TimelineCounter shown = c.folded();
+    const Timeline t = shown.timeline();
     ASSERT_LE(t.sent.size(), TimelineCounter::kMostBins);
     std::vector<std::int64_t> expected(t.sent.size());
     for (const double s : times)
       ++expected[static_cast<std::size_t>(at_s(s).ns() / Duration::from_seconds(t.bin_s).ns())];
     EXPECT_EQ(t.sent, expected);
-    const std::vector<std::int64_t> good = c.good();
+    const std::vector<std::int64_t> good = shown.good();
     EXPECT_EQ(std::accumulate(t.answered.begin(), t.answered.end(), 0), 2'000);
     EXPECT_EQ(std::accumulate(good.begin(), good.end(), 0), 667);
   }
+}
+
+// A run of 30 days is shown in bins of half an hour or so, and judged by the minute.
+TEST(Timeline, LongRunsAreJudgedByTheMinute) {
+  TimelineCounter c;
+  for (int minute = 0; minute < 30 * 1'440; ++minute)
+    for (int i = 0; i < 20; ++i) {
+      const SimTime sent = at_s(60.0 * minute + i);
+      c.on_sent(sent);
+      c.on_done(sent, sent, true, minute != 61);
+    }
+  Timeline t = c.timeline();
+  EXPECT_EQ(t.bin_s, 60);
+  t.goals = Timeline::Goals{.good = c.good(), .share = 0.95};
+  t.goals->missed = missed_spans(t);
+  ASSERT_EQ(t.goals->missed.size(), 1U);
+  EXPECT_EQ(t.goals->missed[0].from_s, 3'660);
+  EXPECT_EQ(t.count_missed(), 1);
+  EXPECT_EQ(c.folded().timeline().bin_s, 1'920);
+  EXPECT_EQ(c.folded().timeline().sent.front(), 32 * 20);
 }
 
 Timeline judged(std::vector<std::int64_t> sent, std::vector<std::int64_t> good, double share) {
@@ -90,7 +111,11 @@ TEST(Timeline, JoinsAdjacentMisses) {
 }
 
 TEST(Timeline, GapsWithoutRequestsAreBridgedForFiveMinutes) {
-  EXPECT_EQ(missed_spans(judged({10, 0, 0, 10}, {0, 0, 0, 0}, 0.95)).size(), 1U);
+  Timeline t = judged({20, 10, 0, 0, 10, 20}, {20, 0, 0, 0, 0, 20}, 0.95);
+  t.goals->missed = missed_spans(t);
+  EXPECT_EQ(t.goals->missed.size(), 1U);
+  EXPECT_EQ(t.count_missed(), 2) << "a minute without a request is none in which a goal is missed";
+  EXPECT_EQ(t.minutes(), 6);
   const std::vector<std::int64_t> none(8);
   EXPECT_EQ(missed_spans(judged({10, 0, 0, 0, 0, 0, 0, 10}, none, 0.95)).size(), 2U);
 }

@@ -117,21 +117,45 @@ TEST_F(MixFile, RatesOfAllLoadsAreScaled) {
   EXPECT_EQ(v["stages"][1]["load_summary"]["requested_rate"], 4.0);
 }
 
+// Mean rates of 2 and 1 requests/s share 6 requests/s as 4 and 2.
+TEST_F(MixFile, LoadsAreHeldTogether) {
+  const std::string two =
+      "  hold: {rate: 6, duration: 60s, warm_up: 10s}\n"
+      "  mix:\n"
+      "  - {name: a, groups: {requests: 20, rate: 2}}\n"
+      "  - {name: b, groups: {requests: 20, rate: 1}, demand: {profile: [{at: 0h, rate: 1}]}}\n";
+  const Json v = run(two);
+  for (const Json& stage : v["stages"]) {
+    const bool of_a = stage["name"].get<std::string>().starts_with("a");
+    EXPECT_EQ(stage["load_summary"]["requested_rate"], of_a ? 4.0 : 2.0);
+  }
+  EXPECT_NEAR(v["summary"]["load_summary"]["count"].get<double>(), 50 * 6, 5) << "random gaps";
+  expect_said(check(two, ExitCode::kSuccess),
+              {"workload.mix[1].demand: has no effect: workload.hold takes its place"});
+  expect_said(check("  hold: {rate: 6, duration: 10s, warm_up: 10s}\n" + kChat),
+              {"error: workload.hold.warm_up: leaves nothing to report"});
+}
+
+TEST_F(MixFile, WarmUpStagesBesideADemandAreNamed) {
+  expect_said(check("  groups: {}\n  demand: {profile: [{at: 0h, rate: 1}]}\n"
+                    "  options: {warmup_stages: 1}\n",
+                    ExitCode::kSuccess),
+              {"s.yaml:5:28: warning: workload.options.warmup_stages: has no effect"});
+}
+
 TEST_F(MixFile, KeysForOneLoadAreRefusedBesideAMix) {
   const std::string text = check(
       "  groups: {requests: 5}\n"
       "  classes: [{name: x, share: 1}]\n"
-      "  hold: {rate: 1, duration: 10s}\n"
       "  demand: {profile: [{at: 0h, rate: 1}]}\n"
       "  lora_traffic_split: [{name: x, split: 1}]\n"
       "  sheddable_fraction: 0.5\n" +
       kChat);
   expect_said(text, {"s.yaml:3:11: error: workload.groups: stands beside workload.mix",
                      "s.yaml:4:12: error: workload.classes: stands beside workload.mix",
-                     "s.yaml:5:9: error: workload.hold: stands beside workload.mix",
-                     "s.yaml:6:11: error: workload.demand: stands beside workload.mix",
-                     "s.yaml:7:23: error: workload.lora_traffic_split: stands beside",
-                     "s.yaml:8:23: error: workload.sheddable_fraction: stands beside"});
+                     "s.yaml:5:11: error: workload.demand: stands beside workload.mix",
+                     "s.yaml:6:23: error: workload.lora_traffic_split: stands beside",
+                     "s.yaml:7:23: error: workload.sheddable_fraction: stands beside"});
 }
 
 TEST_F(MixFile, FaultsOfALoadStandAtItsKeys) {

@@ -137,10 +137,12 @@ TEST(PlanGoal, TheRateThatWasSentIsCompared) {
 
 TEST(PlanGoal, GoodputHasAKeyOfItsOwn) {
   PlanConfig config;
-  config.goals = {"goodput > 0.9", "good_requests_per_s > 3"};
+  config.goals = {"goodput > 0.9", "good_requests_per_s > 3", "fleet_cost < 100"};
   Diagnostics diagnostics;
   (void)read_goals(config, {}, diagnostics);
-  ASSERT_EQ(diagnostics.items().size(), 2U);
+  ASSERT_EQ(diagnostics.items().size(), 3U);
+  EXPECT_EQ(diagnostics.items()[2].message,
+            "fleet_cost is no goal of a plan, which chooses the fleet");
   EXPECT_EQ(diagnostics.items()[0].message, "goodput has a key of its own in a plan");
   EXPECT_EQ(diagnostics.items()[1].path, "goals[1]");
 }

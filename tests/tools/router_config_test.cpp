@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tests/base/messages.h"
 #include "tests/policies/yaml_text.h"
 #include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/ledger.h"
 
 namespace routesim::tools {
 namespace {
@@ -64,6 +67,34 @@ TEST(RouterConfig, StartCommandsNamePolicyAndSettings) {
             R"("production_stack":{"session_key":"x-user-id"}})");
   EXPECT_EQ(routing_of("python -m dynamo.frontend --router-mode kv --router-temperature 0.5"),
             R"({"balancer":"dynamo-kv","dynamo":{"router_temperature":0.5}})");
+}
+
+// The flag counts tries, of which there is always one.
+TEST(RouterConfig, RetriesCanBeFewerOrNone) {
+  EXPECT_EQ(routing_of("smg launch --disable-retries --retry-max-retries 3"),
+            R"({"balancer":"smg-cache-aware","retries":0})");
+  EXPECT_EQ(routing_of("vllm-router --policy random --retry-max-retries 3"),
+            R"({"balancer":"vllm-router-random","retries":2})");
+  EXPECT_EQ(routing_of("vllm-router --policy random --retry-max-retries 0"),
+            R"({"balancer":"vllm-router-random","retries":0})");
+  std::string messages;
+  (void)routing_of("smg launch --retry-max-retries few", messages);
+  EXPECT_NE(messages.find("--retry-max-retries must be a whole number"), std::string::npos)
+      << messages;
+}
+
+TEST(RouterConfig, AListOfServersIsApproximated) {
+  for (const auto& [flags, approximated] :
+       {std::pair{"--worker-urls a", 1}, std::pair{"--service-discovery static", 1},
+        std::pair{"--service-discovery k8s", 0}}) {
+    Diagnostics found;
+    (void)with_router_config(
+        policies::parse_yaml("routing: {config: 'vllm-router --routing-logic roundrobin " +
+                             std::string(flags) + "'}\n"),
+        found);
+    EXPECT_EQ(std::ranges::count(ledger(found), Fate::kApproximated, &KeyUse::fate), approximated)
+        << flags;
+  }
 }
 
 TEST(RouterConfig, ANegatedFlagIsFalse) {

@@ -134,7 +134,7 @@ TEST_F(ServerLifeTest, ThePoolsOwnWordsComeFirst) {
            "pre_stop: 5}");
   EXPECT_FALSE(p.autoscaler);
   EXPECT_EQ(p.replicas, 7);
-  EXPECT_EQ(p.most_evicted, 2);
+  EXPECT_EQ(p.most_evicted, "2");
   EXPECT_EQ(p.termination.grace, Duration::seconds(40));
   EXPECT_EQ(p.termination.pre_stop, Duration::seconds(5));
   // What it leaves open comes from the file.
@@ -154,7 +154,7 @@ TEST_F(ServerLifeTest, AScalerOfNoneOfTheServersIsNamed) {
             "called gateway starts any of the servers in this file (ScaledObject)\n");
   EXPECT_EQ(pool(deployment("replicas: 2") + budget("maxUnavailable: 2", "{matchLabels: {a: b}}"))
                 .most_evicted,
-            1);
+            "");
   EXPECT_EQ(said(),
             "servers.yaml:20:13: warning: cluster.pools[0].vllm_serve: is not used: it selects the "
             "pods of none of the servers in this file (PodDisruptionBudget)\n");
@@ -185,28 +185,30 @@ TEST_F(ServerLifeTest, ScalersThatCannotWorkAreErrorsAtTheirPlace) {
       2);
 }
 
+// As the budget has them: the servers that are wanted may change.
 TEST_F(ServerLifeTest, ABudgetSaysHowManyMayBeEvicted) {
   const auto with = [&](const std::string& bound, const std::string& selector = kOfWeb) {
-    return pool(deployment("replicas: 7") + budget(bound, selector)).most_evicted;
+    const sim::PoolConfig p = pool(deployment("replicas: 7") + budget(bound, selector));
+    return p.most_evicted + "/" + p.min_available;
   };
-  EXPECT_EQ(with("maxUnavailable: 2"), 2);
-  EXPECT_EQ(with("maxUnavailable: 30%"), 3) << "2.1, rounded up";
-  EXPECT_EQ(with("minAvailable: 5"), 2);
-  EXPECT_EQ(with("minAvailable: 30%"), 4) << "7 less 2.1, rounded up";
-  EXPECT_EQ(with("minAvailable: 9"), 0);
-  EXPECT_EQ(with("maxUnavailable: 3", "{}"), 3) << "an empty selector selects all";
+  EXPECT_EQ(with("maxUnavailable: 2"), "2/");
+  EXPECT_EQ(with("maxUnavailable: 30%"), "30%/");
+  EXPECT_EQ(with("minAvailable: 5"), "/5");
+  EXPECT_EQ(with("minAvailable: 30%"), "/30%");
+  EXPECT_EQ(with("maxUnavailable: 3", "{}"), "3/") << "an empty selector selects all";
   EXPECT_EQ(with("maxUnavailable: 3",
                  "{matchExpressions: [{key: app, operator: In, values: [x, "
                  "web]}, {key: z, operator: DoesNotExist}]}"),
-            3);
+            "3/");
   EXPECT_EQ(with("maxUnavailable: 3",
                  "{matchExpressions: [{key: app, operator: NotIn, values: "
                  "[web]}]}"),
-            1);
-  EXPECT_EQ(with("maxUnavailable: 3", "{matchLabels: {app: web, tier: b}}"), 1);
-  EXPECT_EQ(pool(deployment("replicas: 7") + budget("maxUnavailable: 50%", kOfWeb), ", replicas: 4")
-                .most_evicted,
-            2);
+            "/");
+  EXPECT_EQ(with("maxUnavailable: 3", "{matchLabels: {app: web, tier: b}}"), "/");
+  const std::string least = deployment("replicas: 7") + budget("minAvailable: 50%", kOfWeb);
+  EXPECT_EQ(pool(least, ", most_evicted: 3").min_available, "")
+      << "the pool's own words come first";
+  EXPECT_EQ(pool(least, ", min_available: 25%").min_available, "25%");
 }
 
 TEST_F(ServerLifeTest, BudgetsThatKubernetesRefusesAreErrors) {
@@ -279,13 +281,13 @@ TEST_F(ServerLifeTest, RollOutsHaveTheBoundsOfTheDeployment) {
     EXPECT_FALSE(found.has_errors()) << said();
     if (loaded.variants.empty()) return std::string();
     const sim::FleetEventConfig& e = loaded.variants.front().scenario.events.at(0);
-    return e.max_surge + " " + e.max_unavailable;
+    return e.max_surge + " " + e.max_unavailable + (e.recreate ? "recreate" : "");
   };
   EXPECT_EQ(bounds("strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: "
                    "0}}"),
             "1 0");
   EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 150%}}"), "150% 25%");
-  EXPECT_EQ(bounds("strategy: {type: Recreate}"), "0 100%");
+  EXPECT_EQ(bounds("strategy: {type: Recreate}"), " recreate");
   EXPECT_EQ(bounds("strategy: {type: RollingUpdate}"), " ");
   EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 1}}", ", max_surge: 3"), "3 25%");
   EXPECT_NE(refused(deployment("strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"))
@@ -325,7 +327,7 @@ TEST_F(ServerLifeTest, ABudgetOfPodsIsNoneOfServersOfSeveral) {
   const sim::PoolConfig p =
       pool(group + budget("maxUnavailable: 3", kOfWeb) +
            scaled("maxReplicaCount: 6", "{kind: LeaderWorkerSet, name: web}"));
-  EXPECT_EQ(p.most_evicted, 1);
+  EXPECT_EQ(p.most_evicted, "");
   EXPECT_TRUE(p.autoscaler);
   EXPECT_EQ(said(),
             "servers.yaml:12:1: warning: cluster.pools[0].vllm_serve: PodDisruptionBudget b is not "
@@ -336,18 +338,18 @@ TEST_F(ServerLifeTest, TheProductionStacksChartHasKedaAndABudget) {
   const sim::PoolConfig p = pool(
       "servingEngineSpec:\n  modelSpec:\n  - name: m\n    modelURL: Qwen/Qwen3-8B\n"
       "    replicaCount: 1\n    keda: {enabled: true, minReplicaCount: 2, maxReplicaCount: 4,\n"
-      "           triggers: [{type: prometheus, metadata: {query: "
+      "           triggers: [{type: prometheus, metadata: {serverAddress: x, query: "
       "'sum(vllm:num_requests_waiting)', threshold: '3'}}]}\n"
       "    pdb: {enabled: true, maxUnavailable: 50%}\n");
   ASSERT_TRUE(p.autoscaler);
   EXPECT_EQ(p.autoscaler->triggers.at(0).threshold, 3);
   EXPECT_EQ(p.replicas, 2);
-  EXPECT_EQ(p.most_evicted, 1);
+  EXPECT_EQ(p.most_evicted, "50%");
   const sim::PoolConfig off = pool(
       "servingEngineSpec: {modelSpec: [{name: m, modelURL: Qwen/Qwen3-8B, keda: {enabled: "
       "false, maxReplicaCount: 4}, pdb: {enabled: false, maxUnavailable: 9}}]}\n");
   EXPECT_FALSE(off.autoscaler);
-  EXPECT_EQ(off.most_evicted, 1);
+  EXPECT_EQ(off.most_evicted, "");
 }
 
 // api/internal/konfig/builtinpluginconsts/namereference.go of kustomize: references of built-in
@@ -406,7 +408,8 @@ TEST_F(ServerLifeTest, InitWritesWhatOtherFilesSayAndTheScenarioRuns) {
                       "      kind: keda\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("    # k8s/pdb.yaml:5:17\n    most_evicted: 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("    # k8s/pdb.yaml:5:17\n    min_available: 50%\n"), std::string::npos)
+      << text;
   found = {};
   const LoadedScenario loaded =
       load_scenario({.path = path("scenario.yaml"), .sets = {}, .variants = {}, .seed = {}}, found);
@@ -416,7 +419,7 @@ TEST_F(ServerLifeTest, InitWritesWhatOtherFilesSayAndTheScenarioRuns) {
   EXPECT_EQ(p.autoscaler->max_replica_count, 6);
   EXPECT_EQ(p.autoscaler->triggers.at(0).query, "sum(vllm:num_requests_waiting)");
   EXPECT_EQ(p.replicas, 3);
-  EXPECT_EQ(p.most_evicted, 1);
+  EXPECT_EQ(p.min_available, "50%");
   EXPECT_EQ(p.termination.grace, Duration::seconds(90));
   EXPECT_EQ(p.termination.pre_stop, Duration::seconds(10));
   EXPECT_EQ(run({"run", path("scenario.yaml"), "--quiet", "--no-capacity"}, out),

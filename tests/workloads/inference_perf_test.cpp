@@ -10,7 +10,6 @@ namespace {
 TEST(SharedPrefix, TheLadderSendsWhatItsFileSays) {
   const Config c = ladder();
   EXPECT_EQ(requests_per_stage(c), (std::vector<std::int64_t>{750, 60, 200, 760}));
-  EXPECT_EQ(pool_prompts(c), 750);
   WorkloadOptions options;
   options.warmup_stages = 1;
   auto load = make(c, options);

@@ -108,7 +108,7 @@ GoodputGoals goals_of(const sim::Scenario& scenario) {
 
 bool GoodputObserver::keeps_time(const sim::Scenario& scenario) {
   const auto has_demand = [](const sim::MixPart& part) { return part.demand.has_value(); };
-  return sim::fleet_changes(scenario) || scenario.workload.demand ||
+  return sim::tells_fleet(scenario) || scenario.workload.demand ||
          std::ranges::any_of(scenario.workload.mix, has_demand);
 }
 
@@ -119,7 +119,11 @@ void GoodputObserver::on_start(const sim::RunView& view) {
 }
 
 void GoodputObserver::on_sent(const workloads::Request& request, SimTime now) {
-  if (over_time_ && (*in_run_)[request.stage.value()].reported) over_time_->on_sent(now);
+  if (!over_time_) return;
+  const workloads::StageInfo& stage = (*in_run_)[request.stage.value()];
+  if (!stage.reported) return;
+  over_time_->on_sent(now);
+  if (stage.part >= 0) loads_[stage.part].on_sent(now);
 }
 
 std::optional<double> expected_share(const sim::Scenario& scenario) {
@@ -176,8 +180,17 @@ void GoodputObserver::on_done(const sim::RequestRecord& record) {
   if (stage >= stages_.size()) stages_.resize(stage + 1);
   const bool answered = record.outcome == workloads::Outcome::kSuccess;
   const bool good = answered && count(record);
-  if (over_time_ && (*in_run_)[stage].reported)
-    over_time_->on_done(record.sent, record.end, answered, good);
+  if (!over_time_ || !(*in_run_)[stage].reported) return;
+  over_time_->on_done(record.sent, record.end, answered, good);
+  if (const std::int64_t part = (*in_run_)[stage].part; part >= 0)
+    loads_[part].on_done(record.sent, record.end, answered, good);
+}
+
+std::map<std::int64_t, sim::TimelineCounter> GoodputObserver::loads_over_time() const {
+  std::map<std::int64_t, sim::TimelineCounter> out;
+  for (const auto& [part, counts] : loads_)
+    if (!goals_.of(part).empty()) out.emplace(part, counts.in_bins_of(*over_time_));
+  return out;
 }
 
 void GoodputObserver::complete(sim::RunResult& run) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -99,6 +100,8 @@ class GoodputObserver final : public sim::Observer {
   void complete(sim::RunResult& run) const;
   /// Nothing where no timeline is kept.
   const std::optional<sim::TimelineCounter>& over_time() const { return over_time_; }
+  /// The same of each load of a mix that has goals, by the load's number. Empty without a mix.
+  std::map<std::int64_t, sim::TimelineCounter> loads_over_time() const;
   /// The counts, with the summary over the reported stages of `run`.
   GoodputResult result(const sim::RunResult& run) const;
 
@@ -112,6 +115,7 @@ class GoodputObserver final : public sim::Observer {
   std::vector<GoodputCount> stages_;
   const std::vector<workloads::StageInfo>* in_run_ = nullptr;
   std::optional<sim::TimelineCounter> over_time_;
+  std::map<std::int64_t, sim::TimelineCounter> loads_;  ///< By StageInfo::part.
 };
 
 }  // namespace routesim::tools

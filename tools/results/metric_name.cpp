@@ -192,6 +192,16 @@ bool needs_goals(const MetricName& name) {
          name.metric == "minutes_missed";
 }
 
+std::string owners_of(const MetricName& m) {
+  if (m.metric == "fleet_cost") return "only runs whose pools have gpu_price_per_hour have it";
+  if (m.metric.starts_with("fleet_"))
+    return "only runs with events, an autoscaler or gpu_price_per_hour have it";
+  if (m.metric == "minutes_missed")
+    return "only runs with goals, and with events, an autoscaler, gpu_price_per_hour or "
+           "workload.demand have it";
+  return m.metric.starts_with("tier_") ? "only pools with engine.kv_tiers have it" : "";
+}
+
 const std::vector<MetricName>& standard_metrics() {
   static const std::vector<MetricName> metrics = [] {
     std::vector<std::string> texts;

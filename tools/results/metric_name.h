@@ -40,6 +40,9 @@ MetricName goodput_metric();
 /// Whether the metric exists only where latency goals say which requests are good.
 bool needs_goals(const MetricName& name);
 
+/// Which runs have the metric: `only pools with engine.kv_tiers have it`. Empty: every run.
+std::string owners_of(const MetricName& name);
+
 /// The metrics that results list with intervals: latencies in ms as mean, median, p90, p95 and p99,
 /// then rates, hit rate and failures.
 const std::vector<MetricName>& standard_metrics();

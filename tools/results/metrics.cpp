@@ -81,8 +81,7 @@ Value recorded_lost(const VariantRecord& r) {
 }
 Value recorded_cost(const VariantRecord& r) { return r.fleet ? r.fleet->cost() : std::nullopt; }
 Value recorded_missed(const VariantRecord& r) {
-  return r.timeline && r.timeline->goals ? Value(r.timeline->goals->missed_minutes())
-                                         : std::nullopt;
+  return r.timeline && r.timeline->goals ? Value(r.timeline->goals->missed_minutes) : std::nullopt;
 }
 
 // clang-format off

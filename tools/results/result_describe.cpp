@@ -235,8 +235,9 @@ static void describe(Describer& d, Timeline::Goals& g) {
   field(d, {"share", "Share of requests that should."}, g.share);
   field(d, {"expected", "Whether the scenario expects that share; else it is the usual one."},
         g.expected);
-  field(d, {"missed", "Adjacent bins below that share, where chance does not explain it."},
+  field(d, {"missed", "Adjacent times below that share, where chance does not explain it."},
         g.missed);
+  field(d, {"missed_minutes", "Minutes of these in which requests were sent."}, g.missed_minutes);
 }
 
 static void describe(Describer& d, Timeline& t) {

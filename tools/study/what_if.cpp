@@ -112,9 +112,7 @@ std::string_view resource_name(Resource r) {
 }
 
 bool has_resource(const RunPlan& plan, Resource r) {
-  if (r != Resource::kTransfer) return true;
-  return std::ranges::any_of(
-      plan.pools, [](const ResolvedPool& pool) { return pool.config.role == PoolRole::kPrefill; });
+  return r != Resource::kTransfer || plan.has_prefill();
 }
 
 RunPlan with_doubled(const RunPlan& plan, Resource r) {

@@ -459,11 +459,6 @@ std::vector<std::int64_t> requests_per_stage(const Config& config) {
   return out;
 }
 
-std::int64_t pool_prompts(const Config& config) {
-  if (config.data.type != DataType::kSharedPrefix || !config.data.shared_prefix) return 0;
-  return config.data.shared_prefix->num_groups * config.data.shared_prefix->num_prompts_per_group;
-}
-
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs& inputs,

@@ -266,9 +266,6 @@ Duration request_timeout(const Config& config);
 /// decides.
 std::vector<std::int64_t> requests_per_stage(const Config& config);
 
-/// The number of distinct pool prompts of shared_prefix data, else 0.
-std::int64_t pool_prompts(const Config& config);
-
 /// Builds the load. Takes from `inputs`: the trace (data.trace or load.trace), the conversations
 /// (data.path of shareGPT data) and the recorded sessions. Null when `diagnostics` received an
 /// error. What the tool does but a simulation cannot (data sets that are not distributable) is an

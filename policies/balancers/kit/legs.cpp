@@ -46,8 +46,7 @@ BalancerNeeds LegBalancer::needs() const {
 void LegBalancer::set_endpoints(std::span<const BalancerEndpoint> given) {
   Balancer::set_endpoints(given);
   if (blocks_) blocks_->set_endpoints(*this);
-  const auto is_prefill = [](const BalancerEndpoint& e) { return e.role == ServerRole::kPrefill; };
-  disaggregated_ = std::any_of(given.begin(), given.end(), is_prefill);
+  for (const BalancerEndpoint& e : given) disaggregated_ |= e.role != ServerRole::kBoth;
   decode_.name = disaggregated_ ? "decode" : "";
   for (Leg* leg : {&prefill_, &decode_}) {
     leg->endpoints = endpoints();
@@ -57,7 +56,7 @@ void LegBalancer::set_endpoints(std::span<const BalancerEndpoint> given) {
     leg->has.assign(size(), false);
   }
   for (std::uint32_t i = 0; i < size(); ++i) {
-    Leg& leg = is_prefill(given[i]) ? prefill_ : decode_;
+    Leg& leg = given[i].role == ServerRole::kPrefill ? prefill_ : decode_;
     leg.workers.push_back(i);
     leg.has[i] = true;
     if (given[i].healthy) leg.healthy.push_back(i);

@@ -67,7 +67,8 @@ struct LegPolicies {
   bool breaks_with_prefill = true;  ///< Breakers count where prefill servers are, too.
 };
 
-/// Chooses leg by leg. Servers of role prefill make the router disaggregated.
+/// Chooses leg by leg. A server with a role makes the router disaggregated for good: then it needs
+/// a server of each leg (select_pd_pair of SMG's pd_router.rs, vllm_pd_router.rs).
 class LegBalancer final : public Balancer {
  public:
   explicit LegBalancer(LegPolicies policies);

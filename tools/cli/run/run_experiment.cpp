@@ -76,12 +76,9 @@ std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
       add({"tier_hit_rate", "tier_loaded_gigabytes", "tier_pulled_gigabytes", "tier_load_wait_s",
            "tier_pull_wait_s"});
     if (!v.goals.empty()) add({"goodput", "good_requests_per_s"});
-    if (sim::fleet_changes(v.plan.scenario)) {
+    if (sim::tells_fleet(v.plan.scenario)) {
       add({"fleet_mean_servers", "fleet_lost"});
-      if (std::ranges::any_of(v.plan.scenario.cluster.pools, [](const sim::PoolConfig& p) {
-            return p.gpu_price_per_hour.has_value();
-          }))
-        add({"fleet_cost"});
+      if (sim::has_price(v.plan.scenario)) add({"fleet_cost"});
     }
     if (GoodputObserver::keeps_time(v.plan.scenario) && !v.goals.empty()) add({"minutes_missed"});
     for (const Expectation& e : v.expectations) more.push_back(e.condition.metric);

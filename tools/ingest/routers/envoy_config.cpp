@@ -95,6 +95,10 @@ class EnvoyReader {
   /// Keys of a cluster beside its load balancer, and its limits.
   void take_cluster(const ConfigNode& root, const ConfigNode& cluster) {
     name_unread(cluster, "cluster");
+    if (const Member* timeout = cluster.find("connect_timeout"))
+      diagnostics_.key(key_use(timeout->key_where, kRouterConfigFormat, timeout->key,
+                               Fate::kApproximated,
+                               "a machine that does not answer is given up after 10 s"));
     take_hosts(cluster);
     take_hash_policy(root);
     if (const ConfigNode* http2 = first_with(cluster, {"http2_protocol_options"}))

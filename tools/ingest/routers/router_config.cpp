@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/scalar_parse.h"
 #include "base/text.h"
 #include "policies/balancers/balancers.h"
 #include "tools/ingest/routers/endpoint_picker_yaml.h"
@@ -178,10 +179,27 @@ class RouterKeys {
   void unread(const std::string& key, const SourceLocation& where, Fate fate) {
     unread_.add(key, where, fate);
   }
+  /// Takes a flag about retries; false where it is none. Their number counts tries, of which there
+  /// is always one (model_gateway/src/routers/common/retry.rs of smg).
+  bool take_retries(const Flag& flag) {
+    if (section_ != "smg" && section_ != "vllm_router") return false;
+    if (flag.name == "disable-retries") {
+      if (flag.value->text() == "true") retries_ = plain("0", flag.where);
+      return true;
+    }
+    if (flag.name != "retry-max-retries") return false;
+    const Parsed<std::int64_t> tries = parse_integer(*flag.value, {0, 1'000});
+    if (!tries.value)
+      diagnostics_.error(flag.where, kPath, flag.written + " " + tries.message, tries.hint);
+    else if (retries_ == nullptr || retries_->text() != "0")
+      retries_ = plain(std::to_string(std::max<std::int64_t>(1, *tries.value) - 1), flag.where);
+    return true;
+  }
   /// The keys, those of the section at `where`.
   Ptr map(const SourceLocation& where) {
     Members members;
     add_member(members, "balancer", balancer_);
+    add_member(members, "retries", retries_);
     if (!settings.empty())
       members.push_back(
           {std::string(section_), where, ConfigNode::make_map(std::move(settings), where)});
@@ -194,7 +212,7 @@ class RouterKeys {
   std::string_view section_;
   Diagnostics& diagnostics_;
   UnreadKeys unread_;
-  Ptr balancer_;
+  Ptr balancer_, retries_;
 };
 
 /// The key of a section that a name sets, `!` before one that it switches off; "" where the section
@@ -341,6 +359,12 @@ void set_launch_defaults(const Launch& launch, Members& settings) {
 /// A flag without a setting.
 void warn_of_flag(const Flag& flag, const Product& product, RouterKeys& keys,
                   Diagnostics& diagnostics) {
+  if (has_word("worker-urls static-backends prefill decode", flag.name) ||
+      (flag.name == "service-discovery" && flag.value->text() == "static"))
+    return diagnostics.key(key_use(flag.where, kRouterConfigFormat, flag.written,
+                                   Fate::kApproximated,
+                                   "the router hears of servers as from Kubernetes, unless "
+                                   "routing.discovery says otherwise"));
   keys.unread(flag.written, flag.where,
               is_harmless(flag.name) ? Fate::kNoEffect : Fate::kNotModelled);
   if (product.section == "dynamo" &&
@@ -382,9 +406,10 @@ Ptr from_launch(const Launch& launch, const Product& product, Diagnostics& diagn
                                 ? key_that_begins(product, flag, known, diagnostics)
                                 : key_of(product, flag.name, known);
     const bool is_policy = !key.empty() && key == product.policy_flag;
+    const bool retries = keys.take_retries(flag);
     const bool by_load =
         key == "load_aware" || (product.section == "dynamo" && flag.name == "load-aware");
-    if (!is_policy && !by_load && key.empty()) {
+    if (!is_policy && !by_load && !retries && key.empty()) {
       warn_of_flag(flag, product, keys, diagnostics);
       continue;
     }
@@ -392,9 +417,9 @@ Ptr from_launch(const Launch& launch, const Product& product, Diagnostics& diagn
     if (is_policy) {
       policy = flag.value->text();
       where = flag.value->where();
-    } else if (!by_load) {
+    } else if (!by_load && !retries) {
       set_flag(keys.settings, key, flag, known);
-    } else if (as_boolean(flag.value)->text() == "true") {
+    } else if (by_load && as_boolean(flag.value)->text() == "true") {
       policy = "kv";
       for (const auto& [name, value] : kLoadAware)
         put_member(keys.settings,

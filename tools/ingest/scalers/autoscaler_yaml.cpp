@@ -63,6 +63,53 @@ std::optional<double> quantity_in(const std::string& text) {
   return std::nullopt;
 }
 
+class ScalerReader {
+ public:
+  ScalerReader(const std::string& path, Diagnostics& diagnostics)
+      : path_(path), diagnostics_(diagnostics) {}
+
+  void add_rules(const ConfigNode& object);
+  void add_adapter_rules(const ConfigNode& rules);
+  std::optional<ScalerObject> read(const ConfigNode& object);
+
+ private:
+  static constexpr std::string_view kNotAsked = "it says how to ask Prometheus, not what";
+
+  void fail(const ConfigNode& at, std::string message, std::string hint = {}) {
+    diagnostics_.error(at.where(), path_, std::move(message), std::move(hint));
+  }
+  void ignore(const Member& key, std::string_view why) {
+    diagnostics_.key(
+        key_use(key.key_where, kAutoscalerFormat, path_ + "." + key.key, Fate::kNoEffect, why));
+  }
+  /// Copies the keys of a map by their rows; others are errors.
+  void take(const ConfigNode& map, Members& into, KeyRows rows);
+  void take_one(const Member& member, const KeyRow& row, Members& into);
+  bool is_map(const ConfigNode* node, const char* what) {
+    if (node == nullptr) return false;
+    if (!node->is_map()) fail(*node, std::string(what) + " must be a map (" + got(*node) + ")");
+    return node->is_map();
+  }
+
+  Members hpa(const ConfigNode& spec);
+  void hpa_v1(const ConfigNode& spec);
+  Ptr hpa_metric(const ConfigNode& metric);
+  void metric_target(const ConfigNode& target, const std::string& of, Members& into);
+  Ptr metric_query(const ConfigNode& metric, const std::string& type);
+  Members keda(const ConfigNode& object, const ConfigNode& spec);
+  Ptr trigger(const ConfigNode& node);
+  void advanced(const ConfigNode& node, Members& into);
+  void annotations(const ConfigNode& object, Members& into);
+  Ptr behavior(const ConfigNode& node);
+  Ptr scaling_rules(const ConfigNode& node);
+
+  std::string path_;
+  Diagnostics& diagnostics_;
+  std::vector<Ptr> rules_;
+  /// Of prometheus-adapter: its name of a metric, and the query with its template.
+  std::vector<std::pair<std::string, Ptr>> adapter_;
+};
+
 /// Puts `by` in place of each `what`.
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
   for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size()))
@@ -77,363 +124,350 @@ std::string series_in(const std::string& query) {
   return query.substr(0, query.find('{'));
 }
 
-class ScalerReader {
- public:
-  ScalerReader(const std::string& path, Diagnostics& diagnostics)
-      : path_(path), diagnostics_(diagnostics) {}
-
-  /// Rules that alert record nothing.
-  void add_rules(const ConfigNode& object) {
-    for (const Ptr& group : items_at(object, {"spec", "groups"}))
-      for (const Ptr& rule : items_at(*group, {"rules"})) {
-        if (rule->child("record") == nullptr) continue;
-        Members keys;
-        take(*rule, keys,
-             {{"record", Take::kText, "record"},
-              {"expr", Take::kText, "expr"},
-              {"labels", Take::kIgnored, "all series of a pool share it"}});
-        rules_.push_back(ConfigNode::make_map(std::move(keys), rule->where()));
-      }
+void ScalerReader::take_one(const Member& member, const KeyRow& row, Members& into) {
+  if (row.take == Take::kByHand) return;
+  if (row.take == Take::kIgnored) return ignore(member, row.ours);
+  const ConfigNode& value = *member.value;
+  if (value.is_null()) return;
+  if (!value.is_scalar())
+    return fail(value, printable(member.key) + " must be a scalar (" + got(value) + ")");
+  Ptr ours = member.value;
+  if (row.take == Take::kNumber) ours = plain(value.text(), value.where());
+  if (row.take == Take::kName) ours = plain(snake_case(value.text()), value.where());
+  if (row.take == Take::kQuantity) {
+    const std::optional<double> number = quantity_in(value.text());
+    if (!number)
+      return fail(value, printable(member.key) + " must be a quantity (" + got(value) + ")",
+                  "write 5, 0.8 or 800m");
+    ours = plain(number_text(*number), value.where());
   }
+  put_member(into, {std::string(row.ours), member.key_where, ours});
+}
 
-  /// kubernetes-sigs/prometheus-adapter docs/config.md: templates in double angles. Its resources
-  /// say to which objects a series belongs; here all belong to the pool.
-  void add_adapter_rules(const ConfigNode& rules) {
-    for (const Ptr& rule : children_of(rules)) {
-      const ConfigNode* query = node_at(*rule, {"metricsQuery"});
-      const std::string series = series_in(text_at(*rule, {"seriesQuery"}));
-      if (query == nullptr || !query->is_scalar()) continue;
-      std::string text = query->text();
-      replace_all(text, "<<.Series>>", series);
-      replace_all(text, "<<.LabelMatchers>>", "");
-      replace_all(text, "<<.GroupBy>>", "pod");
-      const std::string as = text_at(*rule, {"name", "as"});
-      adapter_.emplace_back(as.empty() ? series : as, plain(text, query->where()));
+void ScalerReader::take(const ConfigNode& map, Members& into, KeyRows rows) {
+  for (const Member& member : map.members()) {
+    const auto row = std::ranges::find(rows, std::string_view(member.key), &KeyRow::theirs);
+    if (row != rows.end()) {
+      take_one(member, *row, into);
+      continue;
     }
+    std::vector<std::string> known;
+    for (const KeyRow& r : rows) known.emplace_back(r.theirs);
+    diagnostics_.error(member.key_where, path_, "unknown key `" + printable(member.key) + "`",
+                       did_you_mean(member.key, known));
   }
+}
 
-  std::optional<ScalerObject> read(const ConfigNode& object) {
-    ScalerObject found;
-    found.kind = text_at(object, {"kind"});
-    found.where = object.where();
-    found.name = text_at(object, {"metadata", "name"});
-    found.target = text_at(object, {"spec", "scaleTargetRef", "name"});
-    const ConfigNode* spec = object.child("spec");
-    if (spec == nullptr) {
-      fail(object, found.kind + " has no spec");
-      return std::nullopt;
-    }
-    if (!is_map(spec, "spec")) return std::nullopt;
-    Members keys = found.kind == "ScaledObject" ? keda(object, *spec) : hpa(*spec);
-    if (!rules_.empty())
-      add_member(keys, "prometheus",
-                 ConfigNode::make_map({{"recording_rules", rules_[0]->where(),
-                                        ConfigNode::make_sequence(rules_, rules_[0]->where())}},
-                                      rules_[0]->where()));
-    found.autoscaler = ConfigNode::make_map(std::move(keys), spec->where());
-    return found;
-  }
-
- private:
-  static constexpr std::string_view kNotAsked = "it says how to ask Prometheus, not what";
-
-  void fail(const ConfigNode& at, std::string message, std::string hint = {}) {
-    diagnostics_.error(at.where(), path_, std::move(message), std::move(hint));
-  }
-  void ignore(const Member& key, std::string_view why) {
-    diagnostics_.key(
-        key_use(key.key_where, kAutoscalerFormat, path_ + "." + key.key, Fate::kNoEffect, why));
-  }
-
-  /// Copies the keys of a map by their rows; others are errors.
-  void take(const ConfigNode& map, Members& into, KeyRows rows) {
-    for (const Member& member : map.members()) {
-      const auto row = std::ranges::find(rows, std::string_view(member.key), &KeyRow::theirs);
-      if (row != rows.end()) {
-        take_one(member, *row, into);
-        continue;
-      }
-      std::vector<std::string> known;
-      for (const KeyRow& r : rows) known.emplace_back(r.theirs);
-      diagnostics_.error(member.key_where, path_, "unknown key `" + printable(member.key) + "`",
-                         did_you_mean(member.key, known));
-    }
-  }
-
-  void take_one(const Member& member, const KeyRow& row, Members& into) {
-    if (row.take == Take::kByHand) return;
-    if (row.take == Take::kIgnored) return ignore(member, row.ours);
-    const ConfigNode& value = *member.value;
-    if (value.is_null()) return;
-    if (!value.is_scalar())
-      return fail(value, printable(member.key) + " must be a scalar (" + got(value) + ")");
-    Ptr ours = member.value;
-    if (row.take == Take::kNumber) ours = plain(value.text(), value.where());
-    if (row.take == Take::kName) ours = plain(snake_case(value.text()), value.where());
-    if (row.take == Take::kQuantity) {
-      const std::optional<double> number = quantity_in(value.text());
-      if (!number)
-        return fail(value, printable(member.key) + " must be a quantity (" + got(value) + ")",
-                    "write 5, 0.8 or 800m");
-      ours = plain(number_text(*number), value.where());
-    }
-    put_member(into, {std::string(row.ours), member.key_where, ours});
-  }
-
-  bool is_map(const ConfigNode* node, const char* what) {
-    if (node == nullptr) return false;
-    if (!node->is_map()) fail(*node, std::string(what) + " must be a map (" + got(*node) + ")");
-    return node->is_map();
-  }
-
-  Members hpa(const ConfigNode& spec) {
-    Members keys;
-    add_member(keys, "kind", plain("hpa", spec.where()));
-    take(spec, keys,
-         {{"scaleTargetRef"},
-          {"minReplicas", Take::kNumber, "min_replicas"},
-          {"maxReplicas", Take::kNumber, "max_replicas"},
-          {"targetCPUUtilizationPercentage"},
-          {"metrics"},
-          {"behavior"}});
-    hpa_v1(spec);
-    std::vector<Ptr> metrics;
-    for (const Ptr& metric : items_at(spec, {"metrics"}))
-      if (Ptr read = hpa_metric(*metric)) metrics.push_back(std::move(read));
-    add_member(keys, "metrics", ConfigNode::make_sequence(std::move(metrics), spec.where()));
-    if (const ConfigNode* rules = spec.child("behavior"))
-      add_member(keys, "behavior", behavior(*rules));
-    return keys;
-  }
-
-  void hpa_v1(const ConfigNode& spec) {
-    if (const ConfigNode* cpu = spec.child("targetCPUUtilizationPercentage"))
-      fail(*cpu, "CPU of model servers is not simulated",
-           "scale by waiting requests: autoscaling/v2 with a metric of Pods or External");
-  }
-
-  Ptr hpa_metric(const ConfigNode& metric) {
-    if (!is_map(&metric, "a metric")) return nullptr;
-    const std::string type = text_at(metric, {"type"});
-    if (type == "Resource" || type == "ContainerResource") {
-      diagnostics_.warning(
-          metric.where(), path_,
-          "is not modelled: CPU and memory of model servers are not simulated, and "
-          "the other metrics decide alone");
-      return nullptr;
-    }
-    const std::string key = type.empty() ? "" : snake_case(type);
-    const ConfigNode* source = metric.child(key);
-    if (source == nullptr || !is_map(source, "a metric")) {
-      fail(metric, "a metric of type `" + printable(type) + "` is not simulated",
-           "known are Pods, Object and External, each with a key of its name");
-      return nullptr;
-    }
-    Members keys;
-    take(*source, keys,
-         {{"metric"},
-          {"target"},
-          {"describedObject", Take::kIgnored, "all series are taken as the pool's own"}});
-    add_member(keys, "type", plain(key, metric.where()));
-    if (const ConfigNode* named = source->child("metric"))
-      add_member(keys, "query", metric_query(*named, type));
-    if (const ConfigNode* target = source->child("target")) metric_target(*target, keys);
-    if (find_member(keys, "query") == nullptr) return nullptr;
-    return ConfigNode::make_map(std::move(keys), metric.where());
-  }
-
-  void metric_target(const ConfigNode& target, Members& into) {
-    if (!is_map(&target, "target")) return;
-    take(target, into,
-         {{"type", Take::kName, "target_type"},
-          {"value", Take::kQuantity, "target"},
-          {"averageValue", Take::kQuantity, "target"}});
-    // Without a type, the key that is there says it, as the controller has it.
-    if (find_member(into, "target_type") == nullptr && target.child("value") != nullptr &&
-        target.child("averageValue") == nullptr)
-      add_member(into, "target_type", plain("value", target.where()));
-  }
-
-  /// prometheus-adapter cannot serve colons, so its rules rename `vllm:x` to `vllm_x`.
-  Ptr metric_query(const ConfigNode& metric, const std::string& type) {
-    const ConfigNode* name = node_at(metric, {"name"});
-    if (name == nullptr || !name->is_scalar()) return nullptr;
-    if (metric.child("selector") != nullptr)
-      ignore(*metric.find("selector"), "all series are taken as the pool's own");
-    for (const auto& [as, query] : adapter_)
-      if (as == name->text()) return query;
-    std::string series = name->text();
-    const std::size_t underscore = series.find('_');
-    if (!sim::series_of(series) && underscore != series.npos) series[underscore] = ':';
-    if (!sim::series_of(series)) {
-      fail(
-          *name, "metric `" + printable(name->text()) + "` is not simulated",
-          did_you_mean(name->text(), sim::fleet_metric_names(),
-                       "put prometheus-adapter's ConfigMap into the file, or write the query under "
-                       "`autoscaler.metrics` of the pool"));
-      return nullptr;
-    }
-    return plain(type == "Pods" ? series : "sum(" + series + ")", name->where());
-  }
-
-  Members keda(const ConfigNode& object, const ConfigNode& spec) {
-    Members keys;
-    add_member(keys, "kind", plain("keda", spec.where()));
-    take(spec, keys,
-         {{"scaleTargetRef"},
-          {"pollingInterval", Take::kNumber, "polling_interval"},
-          {"cooldownPeriod", Take::kNumber, "cooldown_period"},
-          {"initialCooldownPeriod", Take::kNumber, "initial_cooldown_period"},
-          {"idleReplicaCount", Take::kNumber, "idle_replica_count"},
-          {"minReplicaCount", Take::kNumber, "min_replica_count"},
-          {"maxReplicaCount", Take::kNumber, "max_replica_count"},
-          {"fallback"},
-          {"advanced"},
-          {"triggers"}});
-    if (const ConfigNode* fallback = spec.child("fallback"); is_map(fallback, "fallback")) {
-      Members entry;
-      take(*fallback, entry,
-           {{"failureThreshold", Take::kNumber, "failure_threshold"},
-            {"replicas", Take::kNumber, "replicas"},
-            {"behavior", Take::kName, "behavior"}});
-      add_member(keys, "fallback", ConfigNode::make_map(std::move(entry), fallback->where()));
-    }
-    if (const ConfigNode* more = spec.child("advanced")) advanced(*more, keys);
-    std::vector<Ptr> triggers;
-    for (const Ptr& node : items_at(spec, {"triggers"}))
-      if (Ptr read = trigger(*node)) triggers.push_back(std::move(read));
-    add_member(keys, "triggers", ConfigNode::make_sequence(std::move(triggers), spec.where()));
-    annotations(object, keys);
-    return keys;
-  }
-
-  Ptr trigger(const ConfigNode& node) {
-    if (!is_map(&node, "a trigger")) return nullptr;
-    if (const std::string type = text_at(node, {"type"}); type != "prometheus") {
-      fail(node, "trigger type `" + printable(type) + "` is not simulated",
-           "prometheus triggers are");
-      return nullptr;
-    }
-    Members keys;
-    take(node, keys,
-         {{"type"},
-          {"metadata"},
-          {"name", Take::kText, "name"},
-          {"metricType", Take::kName, "metric_type"},
-          {"useCachedMetrics", Take::kNumber, "use_cached_metrics"},
-          {"authenticationRef", Take::kIgnored, kNotAsked}});
-    const ConfigNode* metadata = node.child("metadata");
-    if (!is_map(metadata, "metadata")) return nullptr;
-    take(*metadata, keys,
-         {{"query", Take::kText, "query"},
-          {"threshold", Take::kNumber, "threshold"},
-          {"activationThreshold", Take::kNumber, "activation_threshold"},
-          {"ignoreNullValues", Take::kNumber, "ignore_null_values"},
-          {"serverAddress", Take::kIgnored, kNotAsked},
-          {"metricName", Take::kIgnored, "KEDA names its metrics itself"},
-          {"namespace", Take::kIgnored, kNotAsked},
-          {"unsafeSsl", Take::kIgnored, kNotAsked},
-          {"authModes", Take::kIgnored, kNotAsked},
-          {"customHeaders", Take::kIgnored, kNotAsked},
-          {"queryParameters", Take::kIgnored, kNotAsked},
-          {"cortexOrgID", Take::kIgnored, kNotAsked},
-          {"awsRegion", Take::kIgnored, kNotAsked},
-          {"identityOwner", Take::kIgnored, kNotAsked},
-          {"timeout", Take::kIgnored, kNotAsked}});
-    return ConfigNode::make_map(std::move(keys), node.where());
-  }
-
-  void advanced(const ConfigNode& node, Members& into) {
-    if (!is_map(&node, "advanced")) return;
-    take(node, into,
-         {{"restoreToOriginalReplicaCount", Take::kIgnored, "the object is never deleted"},
-          {"horizontalPodAutoscalerConfig"},
-          {"scalingModifiers"}});
-    if (const ConfigNode* config = node.child("horizontalPodAutoscalerConfig");
-        is_map(config, "horizontalPodAutoscalerConfig")) {
-      take(*config, into, {{"name", Take::kIgnored, "it is a name"}, {"behavior"}});
-      if (const ConfigNode* rules = config->child("behavior"))
-        add_member(into, "behavior", behavior(*rules));
-    }
-    if (const ConfigNode* modifiers = node.child("scalingModifiers");
-        is_map(modifiers, "scalingModifiers")) {
+/// Rules that alert record nothing.
+void ScalerReader::add_rules(const ConfigNode& object) {
+  for (const Ptr& group : items_at(object, {"spec", "groups"}))
+    for (const Ptr& rule : items_at(*group, {"rules"})) {
+      if (rule->child("record") == nullptr) continue;
       Members keys;
-      take(*modifiers, keys,
-           {{"formula", Take::kText, "formula"},
-            {"target", Take::kNumber, "target"},
-            {"activationTarget", Take::kNumber, "activation_target"},
-            {"metricType", Take::kName, "metric_type"}});
-      add_member(into, "scaling_modifiers",
-                 ConfigNode::make_map(std::move(keys), modifiers->where()));
+      take(*rule, keys,
+           {{"record", Take::kText, "record"},
+            {"expr", Take::kText, "expr"},
+            {"labels", Take::kIgnored, "all series of a pool share it"}});
+      rules_.push_back(ConfigNode::make_map(std::move(keys), rule->where()));
     }
-  }
+}
 
-  /// KEDA takes every value but a false one for true.
-  void annotations(const ConfigNode& object, Members& into) {
-    constexpr std::string_view kPrefix = "autoscaling.keda.sh/";
-    constexpr std::array<std::string_view, 5> kKnown = {
-        "paused", "paused-replicas", "paused-scale-in", "paused-scale-out", "force-activation"};
-    constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
-    const ConfigNode* map = node_at(object, {"metadata", "annotations"});
-    if (map == nullptr || !map->is_map()) return;
+/// kubernetes-sigs/prometheus-adapter docs/config.md: templates in double angles. Its resources say
+/// to which objects a series belongs; here all belong to the pool.
+void ScalerReader::add_adapter_rules(const ConfigNode& rules) {
+  for (const Ptr& rule : children_of(rules)) {
+    const ConfigNode* query = node_at(*rule, {"metricsQuery"});
+    const std::string series = series_in(text_at(*rule, {"seriesQuery"}));
+    if (query == nullptr || !query->is_scalar()) continue;
+    std::string text = query->text();
+    replace_all(text, "<<.Series>>", series);
+    replace_all(text, "<<.LabelMatchers>>", "");
+    replace_all(text, "<<.GroupBy>>", "pod");
+    const std::string as = text_at(*rule, {"name", "as"});
+    adapter_.emplace_back(as.empty() ? series : as, plain(text, query->where()));
+  }
+}
+
+Ptr ScalerReader::scaling_rules(const ConfigNode& node) {
+  if (!is_map(&node, "the rules")) return nullptr;
+  Members keys;
+  take(node, keys,
+       {{"stabilizationWindowSeconds", Take::kNumber, "stabilization_window_seconds"},
+        {"selectPolicy", Take::kName, "select_policy"},
+        {"tolerance", Take::kQuantity, "tolerance"},
+        {"policies"}});
+  std::vector<Ptr> policies;
+  for (const Ptr& policy : items_at(node, {"policies"})) {
+    if (!is_map(policy.get(), "a policy")) continue;
+    Members entry;
+    take(*policy, entry,
+         {{"type", Take::kName, "type"},
+          {"value", Take::kNumber, "value"},
+          {"periodSeconds", Take::kNumber, "period_seconds"}});
+    policies.push_back(ConfigNode::make_map(std::move(entry), policy->where()));
+  }
+  if (!policies.empty())
+    add_member(keys, "policies", ConfigNode::make_sequence(std::move(policies), node.where()));
+  return ConfigNode::make_map(std::move(keys), node.where());
+}
+
+Ptr ScalerReader::behavior(const ConfigNode& node) {
+  if (!is_map(&node, "behavior")) return nullptr;
+  Members keys;
+  take(node, keys, {{"scaleUp"}, {"scaleDown"}});
+  if (const ConfigNode* up = node.child("scaleUp"))
+    add_member(keys, "scale_up", scaling_rules(*up));
+  if (const ConfigNode* down = node.child("scaleDown"))
+    add_member(keys, "scale_down", scaling_rules(*down));
+  return ConfigNode::make_map(std::move(keys), node.where());
+}
+
+/// pkg/controller/podautoscaler/horizontal.go of Kubernetes 1.36: the type decides for an object
+/// only. An external metric has one of the two keys, and those of pods need the average.
+void ScalerReader::metric_target(const ConfigNode& target, const std::string& of, Members& into) {
+  if (!is_map(&target, "target")) return;
+  const std::string type = text_at(target, {"type"});
+  const bool average = target.child("averageValue") != nullptr;
+  if (of == "External" && average && target.child("value") != nullptr)
+    fail(target, "may not set both a target value for metric and a per-pod target",
+         "leave out `value` or `averageValue`");
+  const std::vector<std::string> types = {"Value", "AverageValue", "Utilization"};
+  const bool decides = of == "Object" && !type.empty();
+  if (const auto known = std::ranges::find(types, type);
+      !type.empty() && (known == types.end() || (decides && type == types.back())))
+    fail(*target.child("type"), "a target of type `" + printable(type) + "` is not possible here",
+         did_you_mean(type, types, "known are Value and AverageValue"));
+  const bool by_value = decides ? type == "Value" : of != "Pods" && !average;
+  const Take other = Take::kIgnored;
+  constexpr std::string_view kOther = "the controller reads the other key of the target";
+  take(target, into,
+       {decides ? KeyRow{"type"}
+                : KeyRow{"type", other, "the controller reads the key that is there"},
+        by_value ? KeyRow{"value", Take::kQuantity, "target"} : KeyRow{"value", other, kOther},
+        by_value ? KeyRow{"averageValue", other, kOther}
+                 : KeyRow{"averageValue", Take::kQuantity, "target"}});
+  add_member(into, "target_type", plain(by_value ? "value" : "average_value", target.where()));
+}
+
+/// prometheus-adapter cannot serve colons, so its rules rename `vllm:x` to `vllm_x`.
+Ptr ScalerReader::metric_query(const ConfigNode& metric, const std::string& type) {
+  const ConfigNode* name = node_at(metric, {"name"});
+  if (name == nullptr || !name->is_scalar()) return nullptr;
+  if (metric.child("selector") != nullptr)
+    ignore(*metric.find("selector"), "all series are taken as the pool's own");
+  for (const auto& [as, query] : adapter_)
+    if (as == name->text()) return query;
+  std::string series = name->text();
+  const std::size_t underscore = series.find('_');
+  if (!sim::series_of(series) && underscore != series.npos) series[underscore] = ':';
+  if (!sim::series_of(series)) {
+    fail(*name, "metric `" + printable(name->text()) + "` is not simulated",
+         did_you_mean(name->text(), sim::fleet_metric_names(),
+                      "put prometheus-adapter's ConfigMap into the file, or write the query under "
+                      "`autoscaler.metrics` of the pool"));
+    return nullptr;
+  }
+  return plain(type == "Pods" ? series : "sum(" + series + ")", name->where());
+}
+
+Ptr ScalerReader::hpa_metric(const ConfigNode& metric) {
+  if (!is_map(&metric, "a metric")) return nullptr;
+  const std::string type = text_at(metric, {"type"});
+  if (type == "Resource" || type == "ContainerResource") {
+    diagnostics_.warning(metric.where(), path_,
+                         "is not modelled: CPU and memory of model servers are not simulated, and "
+                         "the other metrics decide alone");
+    return nullptr;
+  }
+  const std::string key = type.empty() ? "" : snake_case(type);
+  const ConfigNode* source = metric.child(key);
+  if (source == nullptr || !is_map(source, "a metric")) {
+    fail(metric, "a metric of type `" + printable(type) + "` is not simulated",
+         "known are Pods, Object and External, each with a key of its name");
+    return nullptr;
+  }
+  Members keys;
+  take(*source, keys,
+       {{"metric"},
+        {"target"},
+        {"describedObject", Take::kIgnored, "all series are taken as the pool's own"}});
+  add_member(keys, "type", plain(key, metric.where()));
+  if (const ConfigNode* named = source->child("metric"))
+    add_member(keys, "query", metric_query(*named, type));
+  if (const ConfigNode* target = source->child("target")) metric_target(*target, type, keys);
+  if (find_member(keys, "query") == nullptr) return nullptr;
+  return ConfigNode::make_map(std::move(keys), metric.where());
+}
+
+void ScalerReader::hpa_v1(const ConfigNode& spec) {
+  if (const ConfigNode* cpu = spec.child("targetCPUUtilizationPercentage"))
+    fail(*cpu, "CPU of model servers is not simulated",
+         "scale by waiting requests: autoscaling/v2 with a metric of Pods or External");
+}
+
+Members ScalerReader::hpa(const ConfigNode& spec) {
+  Members keys;
+  add_member(keys, "kind", plain("hpa", spec.where()));
+  take(spec, keys,
+       {{"scaleTargetRef"},
+        {"minReplicas", Take::kNumber, "min_replicas"},
+        {"maxReplicas", Take::kNumber, "max_replicas"},
+        {"targetCPUUtilizationPercentage"},
+        {"metrics"},
+        {"behavior"}});
+  hpa_v1(spec);
+  std::vector<Ptr> metrics;
+  for (const Ptr& metric : items_at(spec, {"metrics"}))
+    if (Ptr read = hpa_metric(*metric)) metrics.push_back(std::move(read));
+  add_member(keys, "metrics", ConfigNode::make_sequence(std::move(metrics), spec.where()));
+  if (const ConfigNode* rules = spec.child("behavior"))
+    add_member(keys, "behavior", behavior(*rules));
+  return keys;
+}
+
+Ptr ScalerReader::trigger(const ConfigNode& node) {
+  if (!is_map(&node, "a trigger")) return nullptr;
+  if (const std::string type = text_at(node, {"type"}); type != "prometheus") {
+    fail(node, "trigger type `" + printable(type) + "` is not simulated",
+         "prometheus triggers are");
+    return nullptr;
+  }
+  Members keys;
+  take(node, keys,
+       {{"type"},
+        {"metadata"},
+        {"name", Take::kText, "name"},
+        {"metricType", Take::kName, "metric_type"},
+        {"useCachedMetrics", Take::kNumber, "use_cached_metrics"},
+        {"authenticationRef", Take::kIgnored, kNotAsked}});
+  const ConfigNode* metadata = node.child("metadata");
+  if (!is_map(metadata, "metadata")) return nullptr;
+  take(*metadata, keys,
+       {{"query", Take::kText, "query"},
+        {"threshold", Take::kNumber, "threshold"},
+        {"activationThreshold", Take::kNumber, "activation_threshold"},
+        {"ignoreNullValues", Take::kNumber, "ignore_null_values"},
+        {"serverAddress", Take::kIgnored, kNotAsked},
+        {"metricName", Take::kIgnored, "KEDA names its metrics itself"},
+        {"namespace", Take::kIgnored, kNotAsked},
+        {"unsafeSsl", Take::kIgnored, kNotAsked},
+        {"authModes", Take::kIgnored, kNotAsked},
+        {"customHeaders", Take::kIgnored, kNotAsked},
+        {"queryParameters", Take::kIgnored, kNotAsked},
+        {"cortexOrgID", Take::kIgnored, kNotAsked},
+        {"awsRegion", Take::kIgnored, kNotAsked},
+        {"identityOwner", Take::kIgnored, kNotAsked},
+        {"timeout", Take::kIgnored, kNotAsked}});
+  // prometheus_scaler.go of KEDA: neither is optional.
+  for (const char* const key : {"serverAddress", "threshold"})
+    if (text_at(*metadata, {key}).empty())
+      fail(*metadata, std::string("`") + key + "` is missing: KEDA does not take the trigger");
+  return ConfigNode::make_map(std::move(keys), node.where());
+}
+
+void ScalerReader::advanced(const ConfigNode& node, Members& into) {
+  if (!is_map(&node, "advanced")) return;
+  take(node, into,
+       {{"restoreToOriginalReplicaCount", Take::kIgnored, "the object is never deleted"},
+        {"horizontalPodAutoscalerConfig"},
+        {"scalingModifiers"}});
+  if (const ConfigNode* config = node.child("horizontalPodAutoscalerConfig");
+      is_map(config, "horizontalPodAutoscalerConfig")) {
+    take(*config, into, {{"name", Take::kIgnored, "it is a name"}, {"behavior"}});
+    if (const ConfigNode* rules = config->child("behavior"))
+      add_member(into, "behavior", behavior(*rules));
+  }
+  if (const ConfigNode* modifiers = node.child("scalingModifiers");
+      is_map(modifiers, "scalingModifiers")) {
     Members keys;
-    for (const Member& member : map->members()) {
-      if (!member.key.starts_with(kPrefix)) continue;
-      const std::string name = member.key.substr(kPrefix.size());
-      if (std::ranges::find(kKnown, name) == kKnown.end()) {
-        ignore(member, "it does not scale");
-        continue;
-      }
-      const bool is_false = std::ranges::find(kFalse, member.value->text()) != kFalse.end();
-      const std::string value = name == "paused-replicas" ? member.value->text()
-                                : is_false                ? "false"
-                                                          : "true";
-      add_member(keys, with_underscores(name), plain(value, member.value->where()));
+    take(*modifiers, keys,
+         {{"formula", Take::kText, "formula"},
+          {"target", Take::kNumber, "target"},
+          {"activationTarget", Take::kNumber, "activation_target"},
+          {"metricType", Take::kName, "metric_type"}});
+    add_member(into, "scaling_modifiers",
+               ConfigNode::make_map(std::move(keys), modifiers->where()));
+  }
+}
+
+/// KEDA takes every value but a false one for true.
+void ScalerReader::annotations(const ConfigNode& object, Members& into) {
+  constexpr std::string_view kPrefix = "autoscaling.keda.sh/";
+  constexpr std::array<std::string_view, 5> kKnown = {
+      "paused", "paused-replicas", "paused-scale-in", "paused-scale-out", "force-activation"};
+  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
+  const ConfigNode* map = node_at(object, {"metadata", "annotations"});
+  if (map == nullptr || !map->is_map()) return;
+  Members keys;
+  for (const Member& member : map->members()) {
+    if (!member.key.starts_with(kPrefix)) continue;
+    const std::string name = member.key.substr(kPrefix.size());
+    if (std::ranges::find(kKnown, name) == kKnown.end()) {
+      ignore(member, "it does not scale");
+      continue;
     }
-    if (!keys.empty())
-      add_member(into, "annotations", ConfigNode::make_map(std::move(keys), map->where()));
+    const bool is_false = std::ranges::find(kFalse, member.value->text()) != kFalse.end();
+    const std::string value = name == "paused-replicas" ? member.value->text()
+                              : is_false                ? "false"
+                                                        : "true";
+    add_member(keys, with_underscores(name), plain(value, member.value->where()));
   }
+  if (!keys.empty())
+    add_member(into, "annotations", ConfigNode::make_map(std::move(keys), map->where()));
+}
 
-  Ptr behavior(const ConfigNode& node) {
-    if (!is_map(&node, "behavior")) return nullptr;
-    Members keys;
-    take(node, keys, {{"scaleUp"}, {"scaleDown"}});
-    if (const ConfigNode* up = node.child("scaleUp"))
-      add_member(keys, "scale_up", scaling_rules(*up));
-    if (const ConfigNode* down = node.child("scaleDown"))
-      add_member(keys, "scale_down", scaling_rules(*down));
-    return ConfigNode::make_map(std::move(keys), node.where());
+Members ScalerReader::keda(const ConfigNode& object, const ConfigNode& spec) {
+  Members keys;
+  add_member(keys, "kind", plain("keda", spec.where()));
+  take(spec, keys,
+       {{"scaleTargetRef"},
+        {"pollingInterval", Take::kNumber, "polling_interval"},
+        {"cooldownPeriod", Take::kNumber, "cooldown_period"},
+        {"initialCooldownPeriod", Take::kNumber, "initial_cooldown_period"},
+        {"idleReplicaCount", Take::kNumber, "idle_replica_count"},
+        {"minReplicaCount", Take::kNumber, "min_replica_count"},
+        {"maxReplicaCount", Take::kNumber, "max_replica_count"},
+        {"fallback"},
+        {"advanced"},
+        {"triggers"}});
+  if (const ConfigNode* fallback = spec.child("fallback"); is_map(fallback, "fallback")) {
+    Members entry;
+    take(*fallback, entry,
+         {{"failureThreshold", Take::kNumber, "failure_threshold"},
+          {"replicas", Take::kNumber, "replicas"},
+          {"behavior", Take::kName, "behavior"}});
+    add_member(keys, "fallback", ConfigNode::make_map(std::move(entry), fallback->where()));
   }
+  if (const ConfigNode* more = spec.child("advanced")) advanced(*more, keys);
+  std::vector<Ptr> triggers;
+  for (const Ptr& node : items_at(spec, {"triggers"}))
+    if (Ptr read = trigger(*node)) triggers.push_back(std::move(read));
+  add_member(keys, "triggers", ConfigNode::make_sequence(std::move(triggers), spec.where()));
+  annotations(object, keys);
+  return keys;
+}
 
-  Ptr scaling_rules(const ConfigNode& node) {
-    if (!is_map(&node, "the rules")) return nullptr;
-    Members keys;
-    take(node, keys,
-         {{"stabilizationWindowSeconds", Take::kNumber, "stabilization_window_seconds"},
-          {"selectPolicy", Take::kName, "select_policy"},
-          {"tolerance", Take::kQuantity, "tolerance"},
-          {"policies"}});
-    std::vector<Ptr> policies;
-    for (const Ptr& policy : items_at(node, {"policies"})) {
-      if (!is_map(policy.get(), "a policy")) continue;
-      Members entry;
-      take(*policy, entry,
-           {{"type", Take::kName, "type"},
-            {"value", Take::kNumber, "value"},
-            {"periodSeconds", Take::kNumber, "period_seconds"}});
-      policies.push_back(ConfigNode::make_map(std::move(entry), policy->where()));
-    }
-    if (!policies.empty())
-      add_member(keys, "policies", ConfigNode::make_sequence(std::move(policies), node.where()));
-    return ConfigNode::make_map(std::move(keys), node.where());
+std::optional<ScalerObject> ScalerReader::read(const ConfigNode& object) {
+  ScalerObject found;
+  found.kind = text_at(object, {"kind"});
+  found.where = object.where();
+  found.name = text_at(object, {"metadata", "name"});
+  found.target = text_at(object, {"spec", "scaleTargetRef", "name"});
+  const ConfigNode* spec = object.child("spec");
+  if (spec == nullptr) {
+    fail(object, found.kind + " has no spec");
+    return std::nullopt;
   }
-
-  std::string path_;
-  Diagnostics& diagnostics_;
-  std::vector<Ptr> rules_;
-  /// Of prometheus-adapter: its name of a metric, and the query with its template.
-  std::vector<std::pair<std::string, Ptr>> adapter_;
-};
+  if (!is_map(spec, "spec")) return std::nullopt;
+  Members keys = found.kind == "ScaledObject" ? keda(object, *spec) : hpa(*spec);
+  if (!rules_.empty())
+    add_member(keys, "prometheus",
+               ConfigNode::make_map({{"recording_rules", rules_[0]->where(),
+                                      ConfigNode::make_sequence(rules_, rules_[0]->where())}},
+                                    rules_[0]->where()));
+  found.autoscaler = ConfigNode::make_map(std::move(keys), spec->where());
+  return found;
+}
 
 /// The place of a character of a scalar. Folded and quoted texts of several lines have no lines of
 /// their own, so that the scalar stands for all of them.

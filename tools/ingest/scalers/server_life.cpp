@@ -52,10 +52,6 @@ std::optional<std::int64_t> whole_in(const ConfigNode& node) {
 struct NumberOrPercent {
   std::int64_t number = 0;
   bool percent = false;
-  /// GetScaledValueFromIntOrPercent of k8s.io/apimachinery, rounded up.
-  std::int64_t of(std::int64_t whole) const {
-    return percent ? (number * whole + 99) / 100 : number;
-  }
 };
 
 std::optional<NumberOrPercent> number_or_percent(const ConfigNode& node) {
@@ -204,40 +200,39 @@ class LifeReader {
     return found.has_errors() ? nullptr : read[0].autoscaler;
   }
 
-  /// pkg/controller/disruption/disruption.go of Kubernetes v1.34 (getExpectedPodCount): both bounds
-  /// round up, and pods may be evicted while more than the least are healthy.
-  Ptr most_evicted(std::int64_t replicas) {
-    if (life_.budgets.empty()) return nullptr;
+  /// `most_evicted` or `min_available`.
+  std::vector<Member> budget() {
+    if (life_.budgets.empty()) return {};
     const ConfigNode& budget = *life_.budgets.front();
     if (life_.budgets.size() > 1) {
       fail(*life_.budgets[1],
            described(*life_.budgets[1]) + " selects the pods of " + printable(life_.name) +
                ", as " + described(budget) + " does: Kubernetes evicts no pod that has two",
            "keep one of the two");
-      return nullptr;
+      return {};
     }
     const Ptr most = value_at(budget, {"spec", "maxUnavailable"});
     const Ptr least = value_at(budget, {"spec", "minAvailable"});
     if (most != nullptr && least != nullptr) {
       fail(*least, "minAvailable stands beside maxUnavailable", "keep one of the two");
-      return nullptr;
+      return {};
     }
     const Ptr bound = most != nullptr ? most : least;
     if (bound == nullptr) {
       warn(budget, described(budget) + " has no bound, so it is not used");
-      return nullptr;
+      return {};
     }
     if (life_.pods_of_server > 1) {
       warn(budget, described(budget) + " is not used: it counts pods, and a server has " +
                        std::to_string(life_.pods_of_server));
-      return nullptr;
+      return {};
     }
-    const auto number = bounded(*bound, most != nullptr ? "maxUnavailable" : "minAvailable");
-    if (!number) return nullptr;
-    const std::int64_t evicted = most != nullptr
-                                     ? number->of(replicas)
-                                     : std::max<std::int64_t>(0, replicas - number->of(replicas));
-    return plain(std::to_string(evicted), bound->where());
+    const bool is_most = most != nullptr;
+    Members out;
+    if (bounded(*bound, is_most ? "maxUnavailable" : "minAvailable"))
+      add_member(out, is_most ? "most_evicted" : "min_available",
+                 plain(bound->text(), bound->where()));
+    return out;
   }
 
   Ptr grace() {
@@ -285,8 +280,11 @@ class LifeReader {
                     "1", at);
     const ConfigNode* strategy = node_at(object, {"spec", "strategy"});
     if (kind != "Deployment" || strategy == nullptr) return {};
-    if (text_at(*strategy, {"type"}) == "Recreate")
-      return bounds(nullptr, "0", "100%", strategy->where());
+    if (text_at(*strategy, {"type"}) == "Recreate") {
+      Members out;
+      add_member(out, "recreate", plain("true", strategy->where()));
+      return out;
+    }
     const ConfigNode* update = strategy->child("rollingUpdate");
     if (update == nullptr) return {};
     return bounds(update, "25%", "25%", update->where());
@@ -530,13 +528,14 @@ ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLi
   return *number > *whole_in(*most) ? most : replicas;
 }
 
-std::vector<ConfigNode::Member> life_keys(const ServerLife& life, std::int64_t replicas,
+std::vector<ConfigNode::Member> life_keys(const ServerLife& life,
                                           const std::function<bool(std::string_view)>& says,
                                           const std::string& key_path, Diagnostics& diagnostics) {
   LifeReader reader(life, key_path, diagnostics);
   Members keys, termination;
   if (!says("autoscaler")) add_member(keys, "autoscaler", reader.autoscaler());
-  if (!says("most_evicted")) add_member(keys, "most_evicted", reader.most_evicted(replicas));
+  if (!says("most_evicted") && !says("min_available"))
+    for (Member& bound : reader.budget()) keys.push_back(std::move(bound));
   if (!says("termination.grace")) add_member(termination, "grace", reader.grace());
   if (!says("termination.pre_stop")) add_member(termination, "pre_stop", reader.pre_stop());
   if (!termination.empty()) {

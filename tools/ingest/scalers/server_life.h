@@ -68,16 +68,15 @@ ConfigNode::Ptr without_life_objects(const ConfigNode::Ptr& root);
 /// within its bounds. What is no number comes back as it is.
 ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLife& life);
 
-/// The keys of the pool that they stand for (`autoscaler`, `most_evicted`, `termination`,
-/// `start_up`), but those for which `says` is true: the pool says them itself. `replicas` are its
-/// servers, of which percentages are taken. What cannot be read is an error at its place; a hook
-/// that is not understood is a warning.
-std::vector<ConfigNode::Member> life_keys(const ServerLife& life, std::int64_t replicas,
+/// The keys of the pool that they stand for (`autoscaler`, `most_evicted` or `min_available`,
+/// `termination`, `start_up`), but those for which `says` is true: the pool says them itself. What
+/// cannot be read is an error at its place; a hook that is not understood is a warning.
+std::vector<ConfigNode::Member> life_keys(const ServerLife& life,
                                           const std::function<bool(std::string_view)>& says,
                                           const std::string& key_path, Diagnostics& diagnostics);
 
-/// `max_surge` and `max_unavailable` of the workload's roll-outs; none where it leaves them to
-/// Kubernetes' defaults for Deployments.
+/// `max_surge` and `max_unavailable` of the workload's roll-outs, or `recreate`; none where it
+/// leaves them to Kubernetes' defaults for Deployments.
 std::vector<ConfigNode::Member> roll_out_bounds(const ServerLife& life, const std::string& key_path,
                                                 Diagnostics& diagnostics);
 

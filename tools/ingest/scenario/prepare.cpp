@@ -214,10 +214,7 @@ workloads::LoadInputs open_load_files(const LoadedVariant& variant, const std::s
     const std::string key = place + ".demand.arrivals_of";
     inputs.demand_trace = open_trace({.path = path_at(variant, key, demand->arrivals_of),
                                       .path_where = variant.provenance.nearest(key),
-                                      .path_key = key,
-                                      .format = {},
-                                      .format_where = {},
-                                      .format_key = {}},
+                                      .path_key = key},
                                      diagnostics);
   }
   if (inputs.trace) inputs.survey = std::make_shared<workloads::TraceSurvey>();
@@ -228,22 +225,33 @@ workloads::LoadInputs open_load_files(const LoadedVariant& variant, const std::s
 /// Warns of what only matters to other routers, or where servers fail.
 void check_failures(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   const sim::RoutingConfig& routing = plan.scenario.routing;
-  const policies::BalancerSettings& settings = routing.balancing;
-  const auto unused = [&](const auto& section, const char* key) {
-    if (section && section->breaker != policies::CircuitBreakerSettings{} &&
-        !sim::fleet_changes(plan.scenario))
-      diagnostics.warning({}, key, "has no effect: no server fails without events",
-                          "add `events`, or leave the circuit breakers out");
+  const auto unused = [&](const auto& section, const std::string& key, bool opens) {
+    const policies::CircuitBreakerSettings none, off{.disable_circuit_breaker = true};
+    if (!section || section->breaker == none) return;
+    if (const bool fails = sim::fleet_changes(plan.scenario); !fails || !opens)
+      diagnostics.warning({}, key,
+                          fails ? "never opens its circuit breakers with prefill servers"
+                                : "has no effect: no server fails without events",
+                          "leave the circuit breakers out");
+    else if (section->breaker.disable_circuit_breaker && section->breaker != off)
+      diagnostics.warning({}, key + ".disable_circuit_breaker",
+                          "leaves the other settings of the circuit breakers without effect");
   };
-  unused(settings.smg, "routing.smg");
-  unused(settings.vllm_router, "routing.vllm_router");
-  std::optional<policies::Requirements> needed;
-  if (plan.endpoint_picker) needed = policies::requirements(*plan.endpoint_picker);
+  unused(routing.balancing.smg, "routing.smg", true);
+  unused(routing.balancing.vllm_router, "routing.vllm_router", !plan.has_prefill());
+  const std::optional<policies::Requirements> needed =
+      plan.endpoint_picker ? policies::requirements(*plan.endpoint_picker) : std::nullopt;
   const bool hears = needed ? needed->signals.kv_events : sim::balancer_needs(routing).kv_events;
-  for (std::size_t i = 0; i < plan.scenario.events.size(); ++i)
-    if (plan.scenario.events[i].kind == sim::FleetEventKind::kKvEventsLost && !hears)
+  const bool blind = needed && !needed->signals.metrics;
+  for (std::size_t i = 0; i < plan.scenario.events.size(); ++i) {
+    const auto kind = plan.scenario.events[i].kind;
+    const char* why = nullptr;
+    if (kind == sim::FleetEventKind::kScrapesLost && blind) why = "decides without metrics";
+    if (kind == sim::FleetEventKind::kKvEventsLost && !hears) why = "hears no KV events";
+    if (why != nullptr)
       diagnostics.warning({}, "events[" + std::to_string(i) + "].kind",
-                          "has no effect: this router hears no KV events");
+                          std::string("has no effect: this router ") + why);
+  }
 }
 
 /// Compares the router's document with the servers.

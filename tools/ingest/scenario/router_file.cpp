@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/scalers/autoscaler_yaml.h"
 #include "tools/ingest/servers/vllm_serve_files.h"
@@ -121,11 +120,9 @@ class RouterFile {
  private:
   Ptr with_life(const Ptr& pool, FileServers& servers) {
     servers.taken = true;
-    const Ptr replicas = scalar_at(*pool, {"replicas"});
-    const double count = replicas == nullptr ? 1 : number_from(replicas->text()).value_or(1);
     const Members keys = life_keys(
-        servers.start.life, static_cast<std::int64_t>(count),
-        [&](std::string_view key) { return says_key(*pool, key); }, key_path_, diagnostics_);
+        servers.start.life, [&](std::string_view key) { return says_key(*pool, key); }, key_path_,
+        diagnostics_);
     for (const Member& key : keys)
       if (key.key == "autoscaler")
         diagnostics_.warning(key.value->where(), key_path_,

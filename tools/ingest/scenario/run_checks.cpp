@@ -93,9 +93,7 @@ double days_of_transfer(const sim::RunPlan& plan, const sim::ResolvedPool& pool,
 void check_clock(const sim::RunPlan& plan, const std::vector<workloads::Request>& requests,
                  Diagnostics& diagnostics) {
   const double most = (sim::kEndOfTime - SimTime::zero()).to_seconds() / 86'400;
-  const bool hands_over = std::any_of(
-      plan.pools.begin(), plan.pools.end(),
-      [](const sim::ResolvedPool& pool) { return pool.config.role == sim::PoolRole::kPrefill; });
+  const bool hands_over = plan.has_prefill();
   double steps = 0, transfer = 0;  // The slowest request, on its best server.
   for (const workloads::Request& request : requests) {
     double best_steps = most, best_transfer = most;

@@ -144,20 +144,12 @@ class Filler {
     if (!start_.labels.empty())
       set("labels", ConfigNode::make_sequence(start_.labels, start_.labels.front()->where()));
     const Members life = life_keys(
-        start_.life, servers(), [this](std::string_view key) { return is_explicit(key); },
-        key_path_, diagnostics_);
+        start_.life, [this](std::string_view key) { return is_explicit(key); }, key_path_,
+        diagnostics_);
     return merge_configs(ConfigNode::make_map(life, pool_->where()), result());
   }
 
  private:
-  /// The pool's servers, of which a budget takes percentages.
-  std::int64_t servers() const {
-    const ConfigNode* own = pool_->child("replicas");
-    if (own == nullptr) own = start_.replicas.get();
-    const std::optional<double> count = own == nullptr ? 1 : number_from(own->text());
-    return count && *count >= 0 && *count < 1e6 ? static_cast<std::int64_t>(*count) : 1;
-  }
-
   bool is_sglang() const { return start_.engine == sim::EngineKind::kSglang; }
 
   const ServeFlag* find(const std::string& name) const {

@@ -24,9 +24,9 @@ struct TraceReference {
   std::string path;
   SourceLocation path_where;
   std::string path_key;
-  std::string format;  ///< Empty: told from the file.
-  SourceLocation format_where;
-  std::string format_key;
+  std::string format{};  ///< Empty: told from the file.
+  SourceLocation format_where{};
+  std::string format_key{};
   /// Names of the columns, where the config gives any; `columns_key` is where.
   std::optional<workloads::CsvColumns> columns{};
   SourceLocation columns_where{};

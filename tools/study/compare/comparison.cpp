@@ -105,13 +105,8 @@ Judgement judge_missing(const Comparison& c, const std::string& variant, const G
 
 /// How to get results that have the metric.
 std::string hint_for(const MetricName& m) {
-  if (m.metric == "fleet_cost")
-    return "only runs with events or an autoscaler have it, where pools have gpu_price_per_hour";
-  if (m.metric.starts_with("fleet_")) return "only runs with events or an autoscaler have it";
-  if (m.metric == "minutes_missed")
-    return "only runs with goals, and with events, an autoscaler or workload.demand have it";
+  if (std::string owners = owners_of(m); !owners.empty()) return owners;
   if (needs_goals(m)) return "set goodput: [ttft:500ms] in the scenario, or run with --goodput";
-  if (m.metric.starts_with("tier_")) return "only pools with engine.kv_tiers have it";
   return "run with --replications 2 or more, and with an expect about " + m.text +
          ": replicated results list what it is about";
 }

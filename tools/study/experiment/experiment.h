@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -65,9 +66,12 @@ std::string candidate_key(const LoadedVariant& variant, std::span<const std::str
 // When a run missed its goals, and what its fleet did then.
 
 /// Gives `run` its timeline; with `goals` also the stretches that miss them, each with the events
-/// and the servers of that time. Only facts are named, and "no event" where there is none.
-void complete_timeline(const sim::TimelineCounter& counts, const sim::Scenario& scenario,
-                       bool goals, sim::RunResult& run);
+/// and the servers of that time. Only facts are named, and "no event" where there is none. Each
+/// load of a mix that has goals must meet them, and what it misses has its name.
+/// `loads`: by their numbers, empty without a mix.
+void complete_timeline(const sim::TimelineCounter& whole,
+                       const std::map<std::int64_t, sim::TimelineCounter>& loads,
+                       const sim::Scenario& scenario, bool goals, sim::RunResult& run);
 
 /// How far an experiment has come, for a display in another thread. A study counts what it has.
 struct ExperimentProgress {

@@ -336,7 +336,7 @@ class Draft {
   static std::string life_of(const ServerStart& start) {
     Diagnostics ignored;
     const auto keys = life_keys(
-        start.life, 1, [](auto) { return false; }, {}, ignored);
+        start.life, [](auto) { return false; }, {}, ignored);
     return comma_list(keys, &ConfigNode::Member::key);
   }
 
@@ -361,15 +361,14 @@ class Draft {
       assume(4, "replicas: 1", "no file says how many");
     else if (replicas != start.replicas)
       line(4, "replicas: " + replicas->text() + "   # within " + place_of(*replicas));
-    const double count = replicas == nullptr ? 1 : number_from(replicas->text()).value_or(1);
     const bool scaled = life.scalers.size() > start.life.scalers.size() ||
                         (!life.scalers.empty() && life.rules.size() > start.life.rules.size());
     const bool budgeted = life.budgets.size() > start.life.budgets.size();
     const auto says = [&](std::string_view key) {
-      return !(key == "autoscaler" && scaled) && !(key == "most_evicted" && budgeted);
+      return !(key == "autoscaler" && scaled) &&
+             !((key == "most_evicted" || key == "min_available") && budgeted);
     };
-    for (const ConfigNode::Member& key :
-         life_keys(life, static_cast<std::int64_t>(count), says, {}, diagnostics_)) {
+    for (const ConfigNode::Member& key : life_keys(life, says, {}, diagnostics_)) {
       line(4, "# " + place_of(*key.value));
       if (key.value->is_scalar()) {
         line(4, key.key + ": " + key.value->text());

@@ -135,7 +135,8 @@ std::string headline(const PlanRecord& r) {
                      spares_text(best) + " is " + name_of(best) + ", " +
                      dollars(best.price_per_hour) + " an hour";
   if (best.price_per_million_output_tokens)
-    text += " and " + dollars(*best.price_per_million_output_tokens) + " per million output tokens";
+    text += " and " + dollars(*best.price_per_million_output_tokens) +
+            " per million output tokens" + (r.day ? " at the peak" : "");
   return text + ".";
 }
 
@@ -234,9 +235,11 @@ std::string months_sentence(const PlanRecord& r, const Choice& best) {
 std::string survives_sentence(const Choice& best) {
   if (!best.survives || !best.unprepared) return {};
   std::vector<std::string> names, misses;
+  bool open = true;
   std::string late;
   for (const PlanRecord::Window& w : *best.survives) {
     names.push_back(printable(w.name));
+    open = open && !(w.unprepared_misses && w.unprepared_misses->shortfall.value_or(1) > 0);
     if (w.unprepared_misses)
       misses.push_back(
           fmt::format("{} ({})", worst_text(*w.unprepared_misses),
@@ -258,7 +261,11 @@ std::string survives_sentence(const Choice& best) {
       fleet_text(best.unprepared->replicas), dollars(best.unprepared->price_per_hour),
       one ? "holds" : "hold",
       misses.empty() ? "not through the events while a spare is gone"
-                     : fmt::format("{} {}", one ? "misses" : "miss", fmt::join(misses, " and ")),
+                     : fmt::format("{} {}",
+                                   open  ? "may not meet"
+                                   : one ? "misses"
+                                         : "miss",
+                                   fmt::join(misses, " and ")),
       late);
 }
 
@@ -296,7 +303,11 @@ std::string stage_word(const PlanRecord& r) {
 
 /// `meets every goal in every hour`, `misses ttft_ms.p99 in 2 of 24 hours, worst at 09:00`.
 std::string day_text(const PlanRecord& r, const DayOfFleet& day) {
-  if (day.meets) return "meets every goal in every " + stage_word(r);
+  const bool some =
+      std::ranges::any_of(r.goals, [](const std::string& g) { return g.find("_per_s") != g.npos; });
+  if (day.meets)
+    return std::string("meets every goal ") + (some ? "but those of throughput " : "") +
+           "in every " + stage_word(r);
   std::vector<std::string> misses;
   for (const DayGoal& goal : day.goals)
     if (goal.missed > 0)
@@ -327,8 +338,9 @@ std::vector<std::string> day_sentences(const PlanRecord& r) {
   const std::vector<DayOfFleet>& modes = *best.day;
   const double grown = 1 + r.growth.value_or(0);
   std::vector<std::string> out = {fmt::format(
-      "The day's peak is {}, its mean {}. With fixed servers the fleet costs {} a day and {}.",
-      human(r.day->peak * grown, Unit::kRequestsPerSecond),
+      "The day's peak, the mean of its busiest {}, is {}; the day's mean is {}. With fixed servers "
+      "the fleet costs {} a day and {}.",
+      stage_word(r), human(r.day->peak * grown, Unit::kRequestsPerSecond),
       human(r.day->mean * grown, Unit::kRequestsPerSecond), dollars(modes.front().price_per_day),
       day_text(r, modes.front()))};
   for (std::size_t i = 1; i < modes.size(); ++i)
@@ -842,7 +854,9 @@ std::optional<Scatter> front_chart(const PlanRecord& r, std::size_t goal) {
   if (s.points.empty()) return std::nullopt;
   add_choices(r, goal, s);
   for (const Scatter::Point& p : s.points)
-    if (!p.hollow && (cheapest == nullptr || p.x < cheapest->x)) cheapest = &p;
+    if (!p.hollow && (cheapest == nullptr || p.x < cheapest->x ||
+                      (p.x == cheapest->x && (p.y < cheapest->y) == parsed->upper)))
+      cheapest = &p;
   if (cheapest == nullptr) {
     s.title = "No fleet meets the goals; " + view.title + " against price";
   } else {

@@ -613,15 +613,17 @@ ScenarioRequest day_request(const PlanSpace& space, const PlanFamily& family, co
 }
 
 void measure_day(const workloads::LoadGenerator& load, double growth, PlanDay& day) {
-  double seconds = 0, requests = 0;
-  day.peak = 0;
+  double seconds = 0, requests = 0, most = 0, longest = 0;
   for (const workloads::StageInfo& stage : load.stages()) {
     if (!stage.reported) continue;
-    day.peak = std::max(day.peak, stage.requested_rate);
+    const double asked = stage.requested_rate * stage.duration_s;
+    most = std::max(most, asked);
+    longest = std::max(longest, stage.duration_s);
     seconds += stage.duration_s;
-    requests += stage.requested_rate * stage.duration_s;
+    requests += asked;
   }
-  day.peak /= 1 + growth;
+  // The last stage may be short, and one of a trace have a few requests in no time.
+  day.peak = most / longest / (1 + growth);
   day.mean = requests / seconds / (1 + growth);
   day.hours = seconds / 3600;
 }
@@ -629,7 +631,9 @@ void measure_day(const workloads::LoadGenerator& load, double growth, PlanDay& d
 void check_autoscaled(const PlanSpace& space, const sim::RunPlan& plan, std::size_t mode,
                       const Provenance& provenance, Diagnostics& diagnostics) {
   bool any = false;
-  const std::string path = mode == 0 ? "day" : element_path("autoscalers", mode - 1) + ".set";
+  const std::string path = mode > 0           ? element_path("autoscalers", mode - 1) + ".set"
+                           : space.config.day ? "day"
+                                              : "scenario";
   const auto error = [&](const std::string& what, const std::string& hint) {
     diagnostics.error(provenance.nearest(path), path, what, hint);
   };
@@ -645,6 +649,12 @@ void check_autoscaled(const PlanSpace& space, const sim::RunPlan& plan, std::siz
       error("scales pool " + name + ", whose servers the plan does not choose",
             "add the pool to `pools`");
   }
+  const auto& events = plan.scenario.events;
+  for (std::size_t i = 0; mode == 0 && i < events.size(); ++i)
+    if (events[i].kind == sim::FleetEventKind::kScale || !events[i].to.empty())
+      error("needs fleets that nobody scales, and " + element_path("events", i) +
+                " changes the number of servers",
+            "take it out with set: [\"events=null\"]");
   if (mode > 0 && !any)
     error("gives no pool an autoscaler",
           "for example \"cluster.pools[0].autoscaler={kind: hpa, max_replicas: {servers}, ...}\"");

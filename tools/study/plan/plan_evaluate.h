@@ -202,7 +202,8 @@ struct DayFleet {
 ScenarioRequest day_request(const PlanSpace& space, const PlanFamily& family, const FleetSize& size,
                             std::size_t mode, Diagnostics& diagnostics);
 
-/// Takes the day's peak, mean and length from its load, which has `growth` in it.
+/// Takes the day's peak (the mean of its busiest stage), mean and length from its load, which has
+/// `growth` in it.
 void measure_day(const workloads::LoadGenerator& load, double growth, PlanDay& day);
 
 /// Reports pools whose number of servers nothing, or something else, decides in this mode.

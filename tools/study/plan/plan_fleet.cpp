@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -77,10 +78,15 @@ class ServersOfPool {
                 {"command", command()},
                 {"args", tree::list(args())},
                 {"env", environment()},
+                {"lifecycle", pre_stop()},
                 {"resources", map_of({{"limits", map_of({{is_amd ? "amd.com/gpu" : "nvidia.com/gpu",
                                                           tree::number(gpus)}})}})}});
-    const Ptr pod = map_of({{"nodeSelector", label.empty() ? nullptr : map_of({{label, node}})},
-                            {"containers", tree::list({container})}});
+    const std::int64_t grace = whole_seconds(pool_.termination.grace);
+    const bool usual = grace == whole_seconds(sim::TerminationConfig{}.grace);
+    const Ptr pod =
+        map_of({{"nodeSelector", label.empty() ? nullptr : map_of({{label, node}})},
+                {"terminationGracePeriodSeconds", usual ? nullptr : tree::number(grace)},
+                {"containers", tree::list({container})}});
     Members labels;
     for (const std::string& text : pool_.labels)
       add_member(labels, text.substr(0, text.find('=')), word(text.substr(text.find('=') + 1)));
@@ -151,11 +157,15 @@ class ServersOfPool {
     for (const FlagRule& rule : all_flags(pool_.engine.kind)) {
       const ConfigNode* const value = at_key(changed_.get(), rule.key);
       if (rule.key.empty() || value == nullptr || rule.key == "model") continue;
-      // SGLang has several names of one flag.
-      if (is_sglang() && !said.insert(rule.key).second) continue;
+      // Some flags have several names: those of SGLang, and one of vLLM.
+      if (is_sglang() ? !said.insert(rule.key).second : rule.name == "device-memory-utilization")
+        continue;
       if (rule.use == FlagUse::kExpertRanks)
         add("--" + std::string(rule.name) + "=" + std::to_string(pool_.tensor_parallel));
-      std::string text = flag_text(rule, value->text());
+      std::string text =
+          flag_text(rule, rule.key == "termination.shutdown_timeout"
+                              ? std::to_string(whole_seconds(pool_.termination.shutdown_timeout))
+                              : value->text());
       if (const std::size_t gap = text.find(' '); gap != text.npos) text[gap] = '=';
       if (!text.empty()) add(std::move(text));
     }
@@ -174,6 +184,16 @@ class ServersOfPool {
       add(std::string("--kv-offloading-backend=") + (is_lmcache ? "lmcache" : "native"));
     }
     return out;
+  }
+
+  static std::int64_t whole_seconds(Duration d) {
+    return static_cast<std::int64_t>(std::ceil(d.to_seconds()));
+  }
+
+  Ptr pre_stop() const {
+    const std::int64_t sleeps = whole_seconds(pool_.termination.pre_stop);
+    if (sleeps == 0) return nullptr;
+    return map_of({{"preStop", map_of({{"sleep", map_of({{"seconds", tree::number(sleeps)}})}})}});
   }
 
   Ptr environment() const {

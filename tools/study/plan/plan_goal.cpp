@@ -212,6 +212,10 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
       diagnostics.error(provenance.nearest(path), path,
                         g.metric.text + " has a key of its own in a plan",
                         "goodput: {share: 0.95, bounds: [ttft:500ms]}");
+    if (g.metric.metric.starts_with("fleet_"))
+      diagnostics.error(provenance.nearest(path), path,
+                        g.metric.text + " is no goal of a plan, which chooses the fleet",
+                        "see `prices`, `pools` and `survives`");
     goals.push_back({.kind = PlanGoal::Kind::kMetric,
                      .text = g.text,
                      .label = g.metric.text,

@@ -351,8 +351,8 @@ PlanRecord::Family family_of(const PlanSpace& space, const PlanFamily& family,
     out.scenario_hash = family.scenario_hash;
   }
   if (outcome.size) {
-    out.replicas = replicas_of(space, *outcome.size);
-    out.price_per_hour = family.price(*outcome.size);
+    out.replicas = replicas_of(space, space.bought(*outcome.size));
+    out.price_per_hour = family.price(space.bought(*outcome.size));
   }
   if (const auto& miss = outcome.near_miss)
     out.near_miss =

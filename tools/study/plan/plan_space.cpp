@@ -102,6 +102,10 @@ class SpaceReader {
       return;
     }
     find_peak();
+    if (constexpr double kLeast = 0.01; space_.planned_rate() < kLeast)
+      error(config_.day ? "day" : "demand.rate",
+            "asks for " + number_text(space_.planned_rate()) +
+                " requests/s, too few to tell a steady state by (at least 0.01)");
     warn_of_sets();
     try_families();
   }
@@ -237,6 +241,9 @@ class SpaceReader {
     if (!config_.day && !config_.autoscalers.empty())
       error("autoscalers", "has no effect without a `day` that they scale over",
             "add day: {profile: [...]}");
+    if (config_.day && !config_.day->arrivals_of.empty() && config_.demand.growth > 0)
+      error("demand.growth", "stands beside day.arrivals_of: a trace can play faster, but not grow",
+            "leave it out, or give the day's rates as day.csv");
     std::set<std::string> names;
     for (std::size_t i = 0; i < config_.autoscalers.size(); ++i) {
       const PlanAutoscaler& a = config_.autoscalers[i];
@@ -306,6 +313,10 @@ class SpaceReader {
     if (!why_not.empty())
       error("survives", "needs a load with a rate to hold: " + why_not,
             "choose another load, or leave out `survives`");
+    if (!config_.day) check_autoscaled(space_, plan, 0, provenance_, diagnostics_);
+    if (plan.scenario.workload.demand && !config_.day && !plan.scenario.workload.hold)
+      error("demand.set", "has no effect: the scenario has rates by the clock (workload.demand)",
+            "add \"workload.demand=null\"");
     if (!config_.day) return;
     for (std::size_t mode = 0; mode <= config_.autoscalers.size(); ++mode)
       if (const auto day = day_plan(family, mode, true))
@@ -583,6 +594,10 @@ class SpaceReader {
     family.prices = config_.prices;
     family.costs.assign(config_.pools.size(), {});
     for (const sim::ResolvedPool& pool : plan.pools) {
+      if (pool.config.gpu_price_per_hour && &family == &space_.families.front())
+        diagnostics_.warning(provenance_.nearest("scenario"), "scenario",
+                             "has gpu_price_per_hour of " + printable(pool.config.name) +
+                                 ", which is not used: a plan has `prices`");
       const std::int64_t gpus = pool.config.gpus_per_server();
       const double host_gib =
           config_.host_memory ? host_gib_of(pool) * static_cast<double>(pool.config.data_parallel)

@@ -678,6 +678,4 @@ std::string render_json(const Report& report) {
   return json_text(record);
 }
 
-Verdict verdict_of(const Report& report) { return verdict_of(page_run(run_record(report), "")); }
-
 }  // namespace routesim::tools

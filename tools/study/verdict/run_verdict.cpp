@@ -399,7 +399,8 @@ std::string alone(const VariantView& v) {
   const bool whole = are_whole_runs({&v}, stages);
   if (!overload_of(v).empty() || !whole)
     for (const std::size_t i : stages)
-      if (!v.stages[i].overloaded || (!whole && i == stages.front())) {
+      if (v.stages[i].find("ttft.mean") != nullptr &&
+          (!v.stages[i].overloaded || (!whole && i == stages.front()))) {
         shown = &v.stages[i];
         place = " at " + stage_place(v, i);
       }

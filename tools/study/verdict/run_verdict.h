@@ -58,9 +58,6 @@ struct Verdict {
 /// interrupt left unfinished, do not count.
 Verdict verdict_of(const PageRun& run);
 
-/// The same of what was just run.
-Verdict verdict_of(const Report& report);
-
 /// The verdict in lines of at most `width` columns, but for commands and names.
 std::string render_verdict(const Verdict& verdict, bool colour, std::size_t width = 0);
 

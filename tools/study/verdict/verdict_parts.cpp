@@ -314,7 +314,7 @@ std::vector<VerdictLine> missed_lines(const PageRun& run) {
   for (const VariantView& v : run.variants)
     if (v.timeline && v.timeline->goals && v.timeline->minutes() > 0) told.push_back(&v);
   constexpr std::size_t kMostLines = 4, kMostSpans = 2;
-  const auto minutes = [](const VariantView* v) { return v->timeline->goals->missed_minutes(); };
+  const auto minutes = [](const VariantView* v) { return v->timeline->goals->missed_minutes; };
   if (told.size() > kMostLines) {
     const auto [best, worst] = std::ranges::minmax_element(told, {}, minutes);
     told = {*worst, *best};
