@@ -10,7 +10,7 @@ namespace routesim::policies {
 namespace {
 
 constexpr std::string_view kAllKnown =
-    "the router knows every server of the cluster from the start";
+    "the router hears of servers as from Kubernetes, with the delays of routing.discovery";
 constexpr std::string_view kOwnState = "the replicas of a router share nothing here";
 constexpr DurationRange kAnyDuration = {
     .min = Duration::nanoseconds(std::numeric_limits<std::int64_t>::min()), .max = Duration::max()};

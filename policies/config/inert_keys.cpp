@@ -14,7 +14,7 @@ constexpr std::string_view kMedia = "prompts are text here";
 constexpr std::string_view kReach = "it is about how the router reaches a server";
 constexpr std::string_view kMetrics = "the simulation fills the table of endpoints itself";
 constexpr std::string_view kSession = "requests name their session themselves";
-constexpr std::string_view kOneRevision = "all servers are of one revision here";
+constexpr std::string_view kOneRevision = "servers of a roll-out have no labels here";
 constexpr std::string_view kReports = "it reports and has no part in decisions";
 constexpr std::string_view kInterval = "metrics arrive as routing.scrape_interval says";
 

@@ -20,7 +20,9 @@ void describe(Describer& d, RetryConfig& c) {
   field(d,
         {"retry_on",
          "Conditions of a retry. The router's refusals meet 5xx, gateway-error (502 to 504), "
-         "retriable-4xx (409) and retriable-status-codes; nothing here meets the others."},
+         "retriable-4xx (409) and retriable-status-codes. A lost server meets 5xx, gateway-error "
+         "and reset, and connect-failure where there is no connection; nothing meets "
+         "refused-stream."},
         c.retry_on);
   field(d, {"retriable_status_codes", "Statuses for retriable-status-codes, such as 429."},
         c.retriable_status_codes, IntRange{100, 599});

@@ -97,6 +97,16 @@ TEST(RouterConfig, AListOfServersIsApproximated) {
   }
 }
 
+// Keys of one text are told apart.
+TEST(RouterConfig, EveryFlagOfACommandIsInTheLedger) {
+  Diagnostics found;
+  (void)with_router_config(
+      policies::parse_yaml("routing: {config: 'smg launch --retry-initial-backoff-ms 5 "
+                           "--retry-max-backoff-ms 6 --retry-jitter-factor 1'}\n"),
+      found);
+  EXPECT_EQ(std::ranges::count(ledger(found), Fate::kNotModelled, &KeyUse::fate), 3);
+}
+
 TEST(RouterConfig, ANegatedFlagIsFalse) {
   EXPECT_EQ(routing_of("python -m dynamo.frontend --router-mode kv --no-router-kv-events"),
             R"({"balancer":"dynamo-kv","dynamo":{"router_kv_events":false}})");

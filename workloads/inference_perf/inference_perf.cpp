@@ -140,7 +140,9 @@ void check_load(const Config& c, const LoadInputs& inputs, Diagnostics& out) {
                 "set worker_max_concurrency to the same value");
   if (load.request_retries > 0)
     out.warning({}, "load.request_retries",
-                "retries follow broken connections, which the simulation does not have");
+                "are not simulated: a request that loses its server fails, unless the router or a "
+                "gateway tries again",
+                "look at the errors of a run with `events`, or set it to 0");
   if (load.lora_traffic_split) {
     check_lora_split(*load.lora_traffic_split, "load.lora_traffic_split", out);
     if (c.report.request_lifecycle.per_adapter || c.report.request_lifecycle.per_adapter_stage)

@@ -224,11 +224,11 @@ void describe(Describer& d, Load& t) {
         t.request_timeout, kPositive);
   field(d,
         not_modelled("request_retries", "Extra attempts when no connection was made.",
-                     "retries follow broken connections, which the simulation does not have"),
+                     "a request whose connection `events` break fails at once"),
         t.request_retries, IntRange{0, 1000});
   field(d,
         no_effect("request_retry_backoff_sec", "Seconds before the first retry.",
-                  "no connection breaks here"),
+                  "request_retries are not simulated"),
         t.request_retry_backoff_sec, kSeconds);
   field(d, {"stage_teardown_grace_seconds", "Seconds a cut stage may take to end."},
         t.stage_teardown_grace_seconds, kSeconds);

@@ -69,6 +69,27 @@ Ptr with_own_spelling(const Ptr& pool, const std::string& path, Diagnostics& dia
 /// The starts of files that several pools name, so that each is read once.
 using StartsOfFiles = std::map<std::string, std::vector<ServerStart>>;
 
+/// Keys that change how pods come and go, where a run does something else: a key, the value that
+/// changes nothing, and what a run does.
+constexpr std::array<std::array<std::string_view, 3>, 4> kOtherLife = {{
+    {"minReadySeconds", "0", "a roll-out goes on as soon as a pod is ready"},
+    {"podManagementPolicy", "Parallel", "pods start and end side by side"},
+    {"updateStrategy", "RollingUpdate", "a roll-out replaces every pod"},
+    {"partition", "0", "a roll-out replaces every pod"},
+}};
+
+void warn_of_other_life(const ConfigNode& node, const std::string& path, Diagnostics& diagnostics) {
+  for (const Member& m : node.members())
+    for (const auto& [key, harmless, instead] : kOtherLife) {
+      const std::string value = m.value->is_map() ? text_at(*m.value, {"type"}) : m.value->text();
+      if (m.key == key && !value.empty() && value != harmless)
+        diagnostics.warning(
+            m.key_where, path,
+            m.key + " " + printable(value) + " is not simulated: " + std::string(instead));
+    }
+  for (const Ptr& child : children_of(node)) warn_of_other_life(*child, path, diagnostics);
+}
+
 /// Finds the start of one pool's servers.
 class Finder {
  public:
@@ -148,6 +169,7 @@ class Finder {
     std::vector<ServerStart> starts;
     if (root->is_map() || root->is_sequence()) starts = starts_in_tree(root, path_, found);
     note_keys(*without_life_objects(root), path_, key_table("server files"), nullptr, found);
+    warn_of_other_life(*root, path_, found);
     append(diagnostics_, found);
     if (starts.empty() && !found.has_errors())
       return fail(root->where(), "holds no container that starts vLLM" + kinds_held(*root),

@@ -43,7 +43,8 @@ std::vector<KeyUse> ledger(const Diagnostics& diagnostics) {
   // path. Elsewhere two readers may name the same key by different paths.
   using Place = std::tuple<std::string, int, int, std::string>;
   const auto shares_text = [](std::string_view format) {
-    return format == kServeFormat || format == kLaunchFormat || format.starts_with(kTransferFormat);
+    return format == kServeFormat || format == kLaunchFormat || format == "router configuration" ||
+           format.starts_with(kTransferFormat);
   };
   std::map<Place, KeyUse> once;
   for (const KeyUse& use : diagnostics.keys()) {
