@@ -676,7 +676,7 @@ TEST_F(WrittenFleet, SaysApartWhatNoFlagSays) {
   const std::string servers = slurp((folder_ / "fleet/servers.yaml").string());
   for (const char* text :
        {"--kv-offloading-size=40", "only scenario.yaml says", "#     kv_cache_tokens: 24000",
-        "--shutdown-timeout=60\n", "terminationGracePeriodSeconds: 90", "seconds: 15"})
+        "--shutdown-timeout=60\"", "terminationGracePeriodSeconds: 90", "seconds: 15"})
     EXPECT_NE(servers.find(text), std::string::npos) << text << "\n" << servers;
 }
 

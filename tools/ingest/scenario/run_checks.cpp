@@ -93,7 +93,6 @@ double days_of_transfer(const sim::RunPlan& plan, const sim::ResolvedPool& pool,
 void check_clock(const sim::RunPlan& plan, const std::vector<workloads::Request>& requests,
                  Diagnostics& diagnostics) {
   const double most = (sim::kEndOfTime - SimTime::zero()).to_seconds() / 86'400;
-  const bool hands_over = plan.has_prefill();
   double steps = 0, transfer = 0;  // The slowest request, on its best server.
   for (const workloads::Request& request : requests) {
     double best_steps = most, best_transfer = most;
@@ -107,7 +106,7 @@ void check_clock(const sim::RunPlan& plan, const std::vector<workloads::Request>
     }
     if (!served) continue;
     steps = std::max(steps, best_steps);
-    if (hands_over) transfer = std::max(transfer, best_transfer);
+    if (plan.has_prefill()) transfer = std::max(transfer, best_transfer);
   }
   const std::string holds = " days or more, which is all that a run's clock holds";
   if (steps >= most)

@@ -361,7 +361,8 @@ std::string Witness::tell(const sim::Timeline& t, const MissedSpan& span, double
   if (!told && last != marks_.rend() && span.from_s - last->at_s <= kShortlyBefore)
     text += "; " + text_of(*last) + before_text(span.from_s - last->at_s);
   std::string servers;
-  const Shortage during = later.empty() ? lack : shortage(span.from_s, until);
+  Shortage during = shortage(span.from_s, until);
+  if (lacks || during.worst.ready >= ready_at(span.from_s).value_or(0)) during = lack;
   if (during.worst.wanted > during.worst.ready) {
     servers = std::to_string(during.worst.ready) + " of " +
               counted(static_cast<std::size_t>(during.worst.wanted), "server") + " serve" +
@@ -410,8 +411,11 @@ void complete_timeline(const sim::TimelineCounter& whole,
     }
   };
   if (loads.empty()) judge(whole, "");
-  for (const auto& [part, of_load] : loads)
-    judge(of_load, printable(scenario.workload.mix[static_cast<std::size_t>(part)].name) + ": ");
+  const std::vector<sim::MixPart>& mix = scenario.workload.mix;
+  for (const auto& [part, of_load] : loads)  // A caller's own load may have parts without names.
+    judge(of_load, (part < std::ssize(mix) ? printable(mix[static_cast<std::size_t>(part)].name)
+                                           : "load " + std::to_string(part)) +
+                       ": ");
   std::ranges::stable_sort(t.goals->missed, {}, &MissedSpan::from_s);
   minutes.goals = t.goals;
   run.summary.fleet.missed_minutes = t.goals->missed_minutes = minutes.count_missed();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -186,9 +185,7 @@ class ServersOfPool {
     return out;
   }
 
-  static std::int64_t whole_seconds(Duration d) {
-    return static_cast<std::int64_t>(std::ceil(d.to_seconds()));
-  }
+  static std::int64_t whole_seconds(Duration d) { return (d.ns() + 999'999'999) / 1'000'000'000; }
 
   Ptr pre_stop() const {
     const std::int64_t sleeps = whole_seconds(pool_.termination.pre_stop);

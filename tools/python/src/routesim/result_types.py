@@ -454,7 +454,7 @@ class Fleet(TypedDict):
 
 
 class Missed(TypedDict):
-    """Adjacent bins below that share, where chance does not explain it."""
+    """Adjacent times below that share, where chance does not explain it."""
 
     #: From the start of the run, s.
     from_s: float
@@ -477,8 +477,10 @@ class Goals(TypedDict):
     share: float
     #: Whether the scenario expects that share; else it is the usual one.
     expected: bool
-    #: Adjacent bins below that share, where chance does not explain it.
+    #: Adjacent times below that share, where chance does not explain it.
     missed: list[Missed]
+    #: Minutes of these in which requests were sent.
+    missed_minutes: float
 
 
 class Timeline(TypedDict):
