@@ -153,8 +153,8 @@ class EventCheck {
       error("replicas", "is missing: how many servers from then on?");
     if (is(e_, FleetEventKind::kLinkLost) && !e_.lasts)
       error("lasts", "is missing: KV that waits for the link would wait for ever");
-    const auto is_prefill = [](const PoolConfig& p) { return p.role == PoolRole::kPrefill; };
-    if (is(e_, FleetEventKind::kLinkLost) && std::ranges::none_of(s_.cluster.pools, is_prefill))
+    if (is(e_, FleetEventKind::kLinkLost) &&
+        std::ranges::count(s_.cluster.pools, PoolRole::kPrefill, &PoolConfig::role) == 0)
       error("kind", "means nothing here: KV moves between prefill and decode servers");
     if (is(e_, FleetEventKind::kScrapesLost) &&
         s_.routing.balancer != BalancerKind::kEndpointPicker && !balancer_needs(s_.routing).metrics)
@@ -219,8 +219,8 @@ bool is_simulated(FleetMetric metric) {
   }
 }
 
-/// Who exports metrics around the servers of a pool. A router that is nobody's product stands in an
-/// endpoint picker, but for the plain ones, which export nothing.
+/// The exporters of metrics around the servers of a pool. A router that is nobody's product stands
+/// in an endpoint picker, but for the plain ones, which export nothing.
 FleetExporters exporters_of(const RoutingConfig& routing, const PoolConfig& pool) {
   const policies::BalancerRow& row = policies::balancer_row(routing.balancer);
   FleetExporter router = FleetExporter::kKubernetes;
@@ -306,19 +306,25 @@ bool is_filled(const Scenario& s, std::size_t pool) {
   return first != nullptr && !is_about(s, *first, pool);
 }
 
-/// The most servers that somebody wants of a Deployment whose servers come to a pool by at most
-/// `roll_outs` roll-outs.
-std::int64_t most_wanted(const Scenario& s, std::size_t index, std::size_t roll_outs) {
-  const PoolConfig& pool = s.cluster.pools[index];
-  std::int64_t most = pool.replicas;
-  if (pool.autoscaler) most = std::max<std::int64_t>(most, most_replicas(*pool.autoscaler));
-  for (const FleetEventConfig& e : s.events) {
-    if (is(e, FleetEventKind::kScale) && is_about(s, e, index))
-      most = std::max(most, e.replicas.value_or(0));
-    if (!is(e, FleetEventKind::kRollOut) || e.to != pool.name || roll_outs == 0) continue;
-    for (std::size_t from = 0; from < s.cluster.pools.size(); ++from)
-      if (is_about(s, e, from)) most = std::max(most, most_wanted(s, from, roll_outs - 1));
+/// By pool: the most servers that somebody wants of it, or of a pool whose servers roll-outs bring
+/// to it, by way of others, too. O(events x pools^2).
+std::vector<std::int64_t> most_wanted(const Scenario& s) {
+  const std::vector<PoolConfig>& pools = s.cluster.pools;
+  std::vector<std::int64_t> most;
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    most.push_back(pools[p].replicas);
+    if (pools[p].autoscaler)
+      most[p] = std::max<std::int64_t>(most[p], most_replicas(*pools[p].autoscaler));
+    for (const FleetEventConfig& e : s.events)
+      if (is(e, FleetEventKind::kScale) && is_about(s, e, p))
+        most[p] = std::max(most[p], e.replicas.value_or(0));
   }
+  // Each round brings the largest number at least one pool further.
+  for (std::size_t round = 0; round < pools.size(); ++round)
+    for (const FleetEventConfig& e : s.events)
+      for (std::size_t to = 0; is(e, FleetEventKind::kRollOut) && to < pools.size(); ++to)
+        for (std::size_t from = 0; e.to == pools[to].name && from < pools.size(); ++from)
+          if (is_about(s, e, from)) most[to] = std::max(most[to], most[from]);
   return most;
 }
 
@@ -350,9 +356,8 @@ std::int64_t drained(const FleetEventConfig& e, const PoolConfig& pool) {
 }  // namespace
 
 bool fleet_changes(const Scenario& s) {
-  return !s.events.empty() || std::ranges::any_of(s.cluster.pools, [](const PoolConfig& p) {
-    return p.autoscaler.has_value();
-  });
+  return !s.events.empty() ||
+         std::ranges::any_of(s.cluster.pools, [](auto& p) { return !!p.autoscaler; });
 }
 
 bool has_price(const Scenario& s) {
@@ -372,8 +377,7 @@ void forget_events(RunPlan& plan) {
 
 std::int64_t places_of(const Scenario& s, std::size_t index) {
   const PoolConfig& pool = s.cluster.pools[index];
-  const std::int64_t most = most_wanted(s, index, s.cluster.pools.size());
-  std::int64_t extra = 0;
+  std::int64_t most = most_wanted(s)[index], extra = 0;
   bool ends_many = pool.autoscaler.has_value();
   for (const FleetEventConfig& e : s.events) {
     const bool here = is_about(s, e, index);

@@ -30,7 +30,7 @@ void set_events(RunPlan& plan, std::vector<FleetEventConfig> events);
 void forget_events(RunPlan& plan);
 
 /// The most servers that a pool of the scenario has at once, those that are ending included.
-/// O(events x pools).
+/// O(events x pools^2).
 std::int64_t places_of(const Scenario& s, std::size_t pool);
 
 /// Reports events that cannot happen, or would mean nothing. Places are keys of the scenario.

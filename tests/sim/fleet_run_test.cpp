@@ -204,7 +204,7 @@ TEST(FleetRun, ARouterThatRestartsForgetsWhatWaitsForItsDecision) {
   EXPECT_EQ(end_ms(r.requests[4]), 272);  // and this one with the step after that one's.
 }
 
-/// What a plan makes of two pools, p and q.
+/// The fleet that a plan makes of two pools, p and q.
 struct TwoPools {
   std::vector<std::int64_t> replicas, places;
 };
@@ -835,6 +835,24 @@ TEST(FleetRun, FastEqualsSlowWhateverHappens) {
   for (const std::int64_t n : of_tiers) EXPECT_GT(n, 5) << &n - of_tiers.data();
   EXPECT_GT(led, 20);
   EXPECT_GT(opened, 50);
+}
+
+// Nine pools of two servers but for one of five, and three roll-outs from each to each other. A
+// pool may get the servers of any other: five, 24 times a surge of 2, and as many as five that end.
+TEST(FleetRun, RollOutsInEveryDirectionTakeNoTimeToCount) {
+  Scenario s;
+  for (int p = 0; p < 9; ++p) {
+    s.cluster.pools.emplace_back();
+    s.cluster.pools.back().name = "p" + std::to_string(p);
+    s.cluster.pools.back().replicas = p == 4 ? 5 : 2;
+  }
+  for (int round = 0; round < 3; ++round)
+    for (const PoolConfig& from : s.cluster.pools)
+      for (const PoolConfig& to : s.cluster.pools)
+        if (from.name != to.name)
+          s.events.push_back({.kind = FleetEventKind::kRollOut, .pool = from.name, .to = to.name});
+  for (std::size_t p = 0; p < s.cluster.pools.size(); ++p)
+    EXPECT_EQ(places_of(s, p), 5 + 24 * 2 + 5) << p;
 }
 
 // Every request of a reported stage is once good, late or failed.
