@@ -49,7 +49,6 @@ struct StaticBatchRow {
   std::int64_t isl = 0;
   std::int64_t osl = 0;
   std::int64_t concurrency = 0;
-  double ttft_ms = 0;  ///< Mean; 0 when not reported.
   double tpot_ms = 0;  ///< Mean; 0 when not reported.
   std::string label = {};
 };

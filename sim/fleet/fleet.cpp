@@ -35,7 +35,7 @@ constexpr Duration kForgetsCrashes = Duration::seconds(600);
 
 double seconds_of(SimTime at) { return static_cast<double>(at.ns()) / 1e9; }
 
-/// What a server should do when an event of a kind happens to it; empty where it is of none.
+/// The words for what a kind of event does to a server; empty for kinds that are about none.
 constexpr std::array<const char*, EnumNames<FleetEventKind>::value.size()> kFates = {
     "crash", "lose its machine", "be drained",          "be slow", "lose its KV events", "", "",
     "",      "lose its link",    "no longer be scraped"};
@@ -328,10 +328,8 @@ void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
   const bool is_alone = e.kind == FleetEventKind::kCrash && now <= s.container &&
                         (s.state == State::kStarting || s.state == State::kDown);
   if (s.state == State::kAbsent || s.state == State::kVanished || is_alone) {
-    mark(now,
-         std::string(is_alone ? "has no process when it should " : "is not there when it should ") +
-             kFates[static_cast<std::size_t>(e.kind)],
-         server);
+    const std::string lacks = is_alone ? "has no process" : "is not there";
+    mark(now, lacks + " when it should " + kFates[static_cast<std::size_t>(e.kind)], server);
     return;
   }
   switch (e.kind) {
@@ -686,7 +684,7 @@ void Fleet::reconcile(Deployment& d, SimTime now) {
   d.sets.erase(d.sets.begin(), d.sets.end() - 1);
 }
 
-// Whoever has servers in the pool may have waited for the place of this one.
+// Each Deployment with servers in the pool may have waited for the place of this one.
 void Fleet::reuse_place(const Server& s, SimTime now) {
   for (Deployment& d : deployments_)
     if (index_of(d) == s.deployment ||

@@ -103,7 +103,7 @@ class Fleet {
   /// Something has happened to a server.
   void mark(SimTime at, std::string what, std::uint32_t server);
   FleetResult take_result(SimTime end);
-  /// What the autoscalers say of queries that mostly failed, with the pool's name.
+  /// A sentence for each query that mostly failed, with the name of its autoscaler's pool.
   std::vector<std::string> failing_queries() const;
   std::size_t servers() const { return servers_.size(); }
   /// The pods of the Deployment that began in a pool, as the API server has them, and the server
@@ -117,7 +117,7 @@ class Fleet {
   void set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now);
   std::int64_t replicas(std::uint32_t pool) const { return deployments_[pool].replicas; }
   std::int64_t ready(std::uint32_t pool) const { return tallies_[pool].ready; }
-  /// Of the Deployment that began in a pool. O(servers).
+  /// Ready servers of the Deployment that began in a pool. O(servers).
   std::int64_t ready_of(std::uint32_t deployment) const;
 
  private:

@@ -712,6 +712,13 @@ std::string held(WorkloadConfig& workload, const HeldRate& hold) {
 constexpr const char* kHeldInstead =
     "has no effect: workload.hold takes its place, one steady rate";
 
+/// Warm-up stages are those of the load's own, which a demand or a held rate replaces.
+void warn_of_warm_up(const WorkloadConfig& workload, Diagnostics& diagnostics) {
+  if (workload.options.warmup_stages > 0 && (workload.demand || workload.hold))
+    diagnostics.warning({}, "workload.options.warmup_stages",
+                        "has no effect: the load's own stages are replaced");
+}
+
 /// Whether the rate can be held. `why_not`: why the load has none, or "".
 bool check_hold(const HeldRate& hold, const std::string& why_not, Diagnostics& diagnostics) {
   if (hold.warm_up >= hold.duration)
@@ -740,9 +747,7 @@ WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics
   WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
   if (!s.cluster.pools.empty())
     set_release_defaults(out.load, !from_2026(s.cluster.pools.front().engine.preset));
-  if (out.options.warmup_stages > 0 && (out.demand || out.hold))
-    diagnostics.warning({}, "workload.options.warmup_stages",
-                        "has no effect: the load's own stages are replaced");
+  warn_of_warm_up(out, diagnostics);
   if (out.demand) prepare_demand(out, diagnostics);
   if (out.hold) check_hold(*out.hold, held(out, *s.workload.hold), diagnostics);
   return out;
@@ -933,6 +938,7 @@ bool set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inpu
   MixMaker mix{.whole = s.workload, .parts = {}};
   for (std::size_t i = 0; i < s.workload.mix.size(); ++i) mix.parts.push_back(maker(i));
   if (s.workload.hold) {
+    warn_of_warm_up(s.workload, diagnostics);
     if (!check_hold(*s.workload.hold, held(mix, *s.workload.hold, s.seed), diagnostics))
       return false;
     for (std::size_t i = 0; i < s.workload.mix.size(); ++i)

@@ -59,7 +59,7 @@ inline constexpr std::size_t kFleetMetrics = 35;
 
 enum class FleetMetricKind : std::uint8_t { kGauge, kCounter, kHistogram };
 
-/// Who exports a series, by its name; kube-state-metrics' are always there.
+/// The product that exports a series, by its name. Those of kube-state-metrics are always there.
 enum class FleetExporter : std::uint8_t {
   kVllm = 1,
   kSglang = 2,

@@ -81,7 +81,7 @@ TEST_F(FleetCli, SaysWhatItCosts) {
   EXPECT_EQ(run({"run", file, "--quiet", "--set", "expect=[fleet_cost > 1]"}).code, 1);
 }
 
-// What a fleet costs that does not change: four servers from the first send to the last end.
+// The cost of a fleet that does not change: four servers from the first send to the last end.
 TEST_F(FleetCli, SaysWhatAFixedFleetCosts) {
   const std::string priced = scenario("goodput: [e2el:2s]\n", ", gpu_price_per_hour: 3.5");
   const Result run_of = run({"run", priced, "--quiet", "-o", "json"});

@@ -28,7 +28,6 @@ inline std::vector<StaticBatchRow> engine_steps(int tp) {
     const StaticBatchRow row{.isl = std::stoll(cells[6]),
                              .osl = std::stoll(cells[7]),
                              .concurrency = std::stoll(cells[8]),
-                             .ttft_ms = std::stod(cells[21]),
                              .tpot_ms = std::stod(cells[22]),
                              .label = cells[0]};
     const bool queued = tp == 2 && row.isl == 4096 &&

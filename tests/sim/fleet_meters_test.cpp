@@ -1,4 +1,4 @@
-// What autoscalers read of servers and routers, to the step.
+// The metrics that autoscalers read of servers and routers, to the step.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -130,8 +130,9 @@ TEST_F(MixFile, LoadsAreHeldTogether) {
     EXPECT_EQ(stage["load_summary"]["requested_rate"], of_a ? 4.0 : 2.0);
   }
   EXPECT_NEAR(v["summary"]["load_summary"]["count"].get<double>(), 50 * 6, 5) << "random gaps";
-  expect_said(check(two, ExitCode::kSuccess),
-              {"workload.mix[1].demand: has no effect: workload.hold takes its place"});
+  expect_said(check(two + "  options: {warmup_stages: 1}\n", ExitCode::kSuccess),
+              {"workload.mix[1].demand: has no effect: workload.hold takes its place",
+               "workload.options.warmup_stages: has no effect"});
   expect_said(check("  hold: {rate: 6, duration: 10s, warm_up: 10s}\n" + kChat),
               {"error: workload.hold.warm_up: leaves nothing to report"});
 }

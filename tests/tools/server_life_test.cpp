@@ -185,7 +185,7 @@ TEST_F(ServerLifeTest, ScalersThatCannotWorkAreErrorsAtTheirPlace) {
       2);
 }
 
-// As the budget has them: the servers that are wanted may change.
+// The budget keeps its own words: the servers that are wanted may change.
 TEST_F(ServerLifeTest, ABudgetSaysHowManyMayBeEvicted) {
   const auto with = [&](const std::string& bound, const std::string& selector = kOfWeb) {
     const sim::PoolConfig p = pool(deployment("replicas: 7") + budget(bound, selector));
