@@ -114,7 +114,7 @@ void Fleet::list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& ou
     if (s.deployment != pool || s.state == State::kAbsent) continue;
     FleetPod& pod = out.emplace_back();
     pod.id = s.pod << 32 | i;
-    pod.state.ready = serves(i);
+    pod.state.ready = serves(i) || s.state == State::kLost;
     pod.state.terminating = s.state == State::kEnding;
     pod.state.started = s.created;
     pod.state.ready_changed = s.since;
@@ -170,6 +170,13 @@ void Fleet::apply(const Due& due, SimTime now) {
   switch (due.what) {
     case What::kReady:
       become_ready(server, now);
+      break;
+    case What::kAvailable:
+      reconcile(owner_of(servers_[server]), now);
+      break;
+    case What::kNotReady:
+      set_state(server, State::kVanished, now);
+      reconcile(owner_of(servers_[server]), now);
       break;
     case What::kTerminate:
       servers_[server].terminated = true;
@@ -327,7 +334,7 @@ void Fleet::happen_to(std::uint32_t event, std::uint32_t server, SimTime now) {
   const Server& s = servers_[server];
   const bool is_alone = e.kind == FleetEventKind::kCrash && now <= s.container &&
                         (s.state == State::kStarting || s.state == State::kDown);
-  if (s.state == State::kAbsent || s.state == State::kVanished || is_alone) {
+  if (s.state == State::kAbsent || s.state >= State::kLost || is_alone) {
     const std::string lacks = is_alone ? "has no process" : "is not there";
     mark(now, lacks + " when it should " + kFates[static_cast<std::size_t>(e.kind)], server);
     return;
@@ -404,6 +411,11 @@ void Fleet::begin_roll_out(const FleetEventConfig& e, SimTime now) {
   d.recreates = e.recreate && e.max_surge.empty() && e.max_unavailable.empty();
   d.max_surge = d.recreates ? "0" : e.max_surge.empty() ? kQuarter : e.max_surge;
   d.max_unavailable = e.max_unavailable.empty() ? kQuarter : e.max_unavailable;
+  d.min_ready = e.min_ready_seconds;
+  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+    if (servers_[s].deployment == index_of(d) && servers_[s].state == State::kReady &&
+        !is_available(servers_[s], now))
+      book(later(servers_[s].since, d.min_ready), What::kAvailable, s);
   if (d.sets.size() == 1)
     d.sets.back().size.most = d.replicas + servers_of(d.max_surge, d.replicas, true).value_or(1);
   // A configuration that still has a ReplicaSet gets this one back.
@@ -440,22 +452,28 @@ void Fleet::crash(std::uint32_t server, std::optional<Duration> repair, SimTime 
   reconcile(owner_of(s), now);
 }
 
-// Kubernetes learns of a lost machine when its heartbeats are missing, and gives up its pods later.
+// Kubernetes learns of a lost machine when its heartbeats are missing: until then its pod counts as
+// ready, since it was so. It gives up the pod later.
 void Fleet::vanish(std::uint32_t server, SimTime now) {
   Server& s = servers_[server];
   mark(now, "vanishes with its machine", server);
   ++s.epoch;
-  const bool ending = s.state == State::kEnding;
+  const bool ending = s.state == State::kEnding, was_ready = s.state == State::kReady;
+  const SimTime since = s.since;
   if (is_serving(s.state)) actions_.stop(server, ServerEnd::kVanished, now);
   actions_.lose_machine(server, now);
   ++tallies_[s.pool].result.ends;
-  set_state(server, ending ? State::kAbsent : State::kVanished, now);
+  set_state(server, ending ? State::kAbsent : was_ready ? State::kLost : State::kVanished, now);
   if (ending) {  // Its ReplicaSet has given it up, and the router hears of it in any case.
     reuse_place(s, now);
     return;
   }
   book(later(now, discovery_.leave_vanished), What::kLeave, server);
   book(later(now, kNodeGrace + kUnreachable), What::kReplace, server);
+  if (was_ready) {
+    s.since = since;
+    book(later(now, kNodeGrace), What::kNotReady, server);
+  }
   reconcile(owner_of(s), now);
 }
 
@@ -486,7 +504,7 @@ bool Fleet::budget_allows(std::uint32_t server, SimTime now) {
       pool.min_available.empty()
           ? std::max<std::int64_t>(0, all - servers_of(pool.most_evicted, all, true).value_or(1))
           : servers_of(pool.min_available, all, true).value_or(all);
-  return healthy > least || (s.state != State::kReady && healthy == least && least > 0);
+  return healthy > least || (!is_ready(s.state) && healthy == least && least > 0);
 }
 
 // ---- One server. --------------------------------------------------------------------------------
@@ -529,6 +547,8 @@ void Fleet::become_ready(std::uint32_t server, SimTime now) {
   actions_.start(server, now);
   book(later(now, discovery_.join), What::kJoin, server);
   draw_failures(server, now);
+  if (owner_of(s).min_ready > Duration::zero())
+    book(later(now, owner_of(s).min_ready), What::kAvailable, server);
   reconcile(owner_of(s), now);
 }
 
@@ -611,7 +631,7 @@ void Fleet::set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now)
        pools_[pool].name);
   d.replicas = replicas;
   add_point(pool, now);
-  if (d.sets.size() > 1) (void)resize(d, true);
+  if (d.sets.size() > 1) (void)resize(d, true, now);
   reconcile(d, now);
 }
 
@@ -629,20 +649,31 @@ std::uint32_t Fleet::deployment_of(std::uint32_t pool) const {
 
 std::int64_t Fleet::ready_of(std::uint32_t deployment) const {
   return std::ranges::count_if(servers_, [deployment](const Server& s) {
-    return s.deployment == deployment && s.state == State::kReady;
+    return s.deployment == deployment && is_ready(s.state);
   });
 }
 
-std::int64_t Fleet::counted(const ReplicaSet& set, bool ready) const {
-  return std::count_if(servers_.begin(), servers_.end(), [&](const Server& s) {
-    return s.pool == set.pool && s.revision == set.revision &&
-           (ready ? s.state == State::kReady : is_counted(s.state));
+std::int64_t Fleet::counted(const ReplicaSet& set) const {
+  return std::ranges::count_if(servers_, [&](const Server& s) {
+    return s.pool == set.pool && s.revision == set.revision && is_counted(s.state);
   });
+}
+
+std::int64_t Fleet::available(const ReplicaSet& set, SimTime now) const {
+  return std::ranges::count_if(servers_, [&](const Server& s) {
+    return s.pool == set.pool && s.revision == set.revision && is_available(s, now);
+  });
+}
+
+// Those that serve from the start have done so for long.
+bool Fleet::is_available(const Server& s, SimTime now) const {
+  return is_ready(s.state) &&
+         (s.since == SimTime::zero() || s.since + deployments_[s.deployment].min_ready <= now);
 }
 
 // One step of a roll-out, or of a change of `replicas` meanwhile; false when there is nothing to
 // do.
-bool Fleet::resize(Deployment& d, bool is_scaled) const {
+bool Fleet::resize(Deployment& d, bool is_scaled, SimTime now) const {
   RollOutState state{
       .replicas = d.replicas,
       .max_surge = servers_of(d.max_surge, d.replicas, true).value_or(1),
@@ -650,7 +681,7 @@ bool Fleet::resize(Deployment& d, bool is_scaled) const {
       .sets = {}};
   for (const ReplicaSet& set : d.sets) {
     state.sets.push_back(set.size);
-    state.sets.back().available = counted(set, true);
+    state.sets.back().available = available(set, now);
   }
   const std::int64_t newest = d.sets.back().revision;
   const bool has_old = std::ranges::any_of(servers_, [&](const Server& s) {
@@ -670,12 +701,12 @@ void Fleet::reconcile(Deployment& d, SimTime now) {
   reconciling_ = true;
   for (bool again = true; again;) {
     if (d.sets.size() == 1) d.sets.front().size.spec = d.replicas;
-    again = d.sets.size() > 1 && resize(d, false);
+    again = d.sets.size() > 1 && resize(d, false, now);
     for (std::size_t i = 0; i < d.sets.size(); ++i) fill(d.sets[i], index_of(d), now);
   }
   reconciling_ = false;
   if (d.sets.size() == 1 || d.sets.back().size.spec != d.replicas ||
-      counted(d.sets.back(), true) != d.replicas)
+      available(d.sets.back(), now) != d.replicas)
     return;
   const bool over = std::all_of(d.sets.begin(), d.sets.end() - 1,
                                 [](const ReplicaSet& set) { return set.size.spec == 0; });
@@ -695,7 +726,7 @@ void Fleet::reuse_place(const Server& s, SimTime now) {
 // Creates or deletes the pods of a ReplicaSet. Those that are not ready go first, then those that
 // have been ready for the shortest time (pkg/controller/controller_utils.go, ActivePods, v1.34).
 void Fleet::fill(const ReplicaSet& set, std::uint32_t deployment, SimTime now) {
-  std::int64_t more = set.size.spec - counted(set, false);
+  std::int64_t more = set.size.spec - counted(set);
   if (more > 0) {
     while (more > 0 && create(set, deployment, now)) --more;
     if (!std::exchange(tallies_[set.pool].is_full, more > 0) && more > 0)
@@ -709,8 +740,7 @@ void Fleet::fill(const ReplicaSet& set, std::uint32_t deployment, SimTime now) {
       pods.push_back(s);
   std::reverse(pods.begin(), pods.end());
   std::stable_sort(pods.begin(), pods.end(), [this](std::uint32_t a, std::uint32_t b) {
-    const bool a_ready = servers_[a].state == State::kReady;
-    const bool b_ready = servers_[b].state == State::kReady;
+    const bool a_ready = is_ready(servers_[a].state), b_ready = is_ready(servers_[b].state);
     if (a_ready != b_ready) return b_ready;
     return servers_[a].since > servers_[b].since;
   });

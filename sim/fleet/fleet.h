@@ -121,13 +121,23 @@ class Fleet {
   std::int64_t ready_of(std::uint32_t deployment) const;
 
  private:
-  enum class State : std::uint8_t { kAbsent, kStarting, kReady, kEnding, kDown, kVanished };
+  enum class State : std::uint8_t {
+    kAbsent,
+    kStarting,
+    kReady,
+    kEnding,
+    kDown,
+    kLost,     ///< Its machine is gone, and Kubernetes takes it for ready.
+    kVanished  ///< Kubernetes knows.
+  };
   static bool is_serving(State s) { return s == State::kReady || s == State::kEnding; }
   /// The pod exists and is not about to end: its ReplicaSet counts it.
   static bool is_counted(State s) {
-    return s == State::kStarting || s == State::kReady || s == State::kDown ||
+    return s == State::kStarting || s == State::kReady || s == State::kDown || s == State::kLost ||
            s == State::kVanished;
   }
+  /// For Kubernetes.
+  static bool is_ready(State s) { return s == State::kReady || s == State::kLost; }
   struct Server {
     State state = State::kAbsent;
     std::uint32_t pool = 0;
@@ -147,6 +157,8 @@ class Fleet {
   /// kEventsBack, when there is another pod.
   enum class What : std::uint8_t {
     kReady,        ///< A server that starts is ready.
+    kAvailable,    ///< It has been so for the minReadySeconds of its Deployment.
+    kNotReady,     ///< Kubernetes notices that a machine is gone.
     kTerminate,    ///< The preStop hook is over.
     kLook,         ///< A server that drains may be empty.
     kKill,         ///< The grace period is over.
@@ -190,6 +202,7 @@ class Fleet {
     std::int64_t replicas = 0;
     std::vector<ReplicaSet> sets;  ///< By age, but the one with the present configuration is last.
     std::string max_surge, max_unavailable;
+    Duration min_ready{};
     bool recreates = false;
   };
   struct Scaler {
@@ -235,8 +248,10 @@ class Fleet {
   void draw_failures(std::uint32_t server, SimTime now);
   void draw_failure(std::uint32_t event, std::uint32_t server, SimTime now);
   void reconcile(Deployment& d, SimTime now);
-  bool resize(Deployment& d, bool is_scaled) const;
-  std::int64_t counted(const ReplicaSet& set, bool ready) const;
+  bool resize(Deployment& d, bool is_scaled, SimTime now) const;
+  std::int64_t counted(const ReplicaSet& set) const;
+  std::int64_t available(const ReplicaSet& set, SimTime now) const;
+  bool is_available(const Server& s, SimTime now) const;
   void fill(const ReplicaSet& set, std::uint32_t deployment, SimTime now);
   void reuse_place(const Server& s, SimTime now);
   void set_state(std::uint32_t server, State state, SimTime now);

@@ -25,6 +25,10 @@ void describe_roll_out(Describer& d, FleetEventConfig& c) {
          .doc = "roll-out: servers that may be missing, or a percentage; 25% by default.",
          .plain = true},
         c.max_unavailable);
+  field(d,
+        {"min_ready_seconds",
+         "roll-out: how long a new server has to be ready until the next step counts on it."},
+        c.min_ready_seconds, DurationRange{Duration::zero(), kLongestPhase});
   field(
       d,
       {"recreate",

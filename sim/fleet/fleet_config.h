@@ -87,6 +87,7 @@ struct FleetEventConfig {
   bool graceful = false;                      ///< kRouterRestart: it gives up its lease.
   std::string to;                             ///< kRollOut: the pool with the new configuration.
   std::string max_surge, max_unavailable;     ///< kRollOut: a number or a percentage; "" = 25%.
+  Duration min_ready_seconds;                 ///< kRollOut: from ready to available.
   bool recreate = false;                      ///< kRollOut without either: strategy Recreate.
 };
 void describe(Describer& d, FleetEventConfig& c);

@@ -148,6 +148,7 @@ class EventCheck {
     unused(!e_.to.empty() && !rolls, "to");
     unused(!e_.max_surge.empty() && !rolls, "max_surge");
     unused(!e_.max_unavailable.empty() && !rolls, "max_unavailable");
+    unused(e_.min_ready_seconds > Duration::zero() && !rolls, "min_ready_seconds");
     unused(e_.recreate && !rolls, "recreate");
     if (is(e_, FleetEventKind::kScale) && !e_.replicas)
       error("replicas", "is missing: how many servers from then on?");

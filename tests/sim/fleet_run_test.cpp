@@ -711,15 +711,18 @@ void vary_feeds(RunPlan& plan, std::uint64_t seed) {
   if (random.below(3) == 0) elect_leader(s, random);
 }
 
-/// Some roll-outs end all old servers first, and some budgets are of what is wanted at the time.
+/// Some roll-outs wait for available servers, or end all old ones first, and some budgets are of
+/// what is wanted at the time.
 void vary_life(RunPlan& plan, std::uint64_t seed) {
   RandomStream random(seed, Stream::kTest, 80);
-  for (FleetEventConfig& e : plan.scenario.events)
-    if (e.kind == FleetEventKind::kRollOut && random.below(3) == 0) {
-      e.recreate = true;
-      e.max_surge.clear();
-      e.max_unavailable.clear();
-    }
+  for (FleetEventConfig& e : plan.scenario.events) {
+    if (e.kind != FleetEventKind::kRollOut) continue;
+    e.min_ready_seconds = ms(draw(random, 0, 1) * draw(random, 0, 100));
+    if (random.below(3) > 0) continue;
+    e.recreate = true;
+    e.max_surge.clear();
+    e.max_unavailable.clear();
+  }
   for (ResolvedPool& pool : plan.pools)
     if (random.below(3) == 0) {
       pool.config.most_evicted.clear();

@@ -353,6 +353,28 @@ std::vector<std::string> marks_of(const FleetResult& result) {
   return marks;
 }
 
+// Each step waits for a second after the new server is ready; the old ones have served for long.
+TEST(Fleet, RollsOutAsSoonAsServersAreAvailable) {
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, 0);
+  roll.max_surge = "1";
+  roll.max_unavailable = "0";
+  roll.min_ready_seconds = ms(1'000);
+  FleetResult result;
+  const Lines lines = told({pool_of(2, 6)}, {roll}, {}, &result);
+  EXPECT_EQ(Lines(lines.begin() + 4, lines.end()),
+            (Lines{"start 2 100", "join pod 1 at 2 101", "stop 1 1100", "leave 1 1102",
+                   "start 3 1200", "join pod 1 at 3 1201", "stop 0 2200", "leave 0 2202"}));
+  EXPECT_EQ(result.marks.at(result.marks.size() - 2).what, "roll-out is over");
+  EXPECT_DOUBLE_EQ(result.marks.at(result.marks.size() - 2).at_s, 2.2);
+  // A second one begins while the server of the first is not available yet, so that it goes first.
+  FleetEventConfig again = roll;
+  again.at = ms(500);
+  const Lines both = told({pool_of(1, 4)}, {roll, again});
+  EXPECT_EQ(Lines(both.begin() + 3, both.end()),
+            (Lines{"start 1 100", "join pod 1 at 1 101", "stop 1 500", "leave 1 502", "start 2 600",
+                   "join pod 1 at 2 601", "stop 0 1600", "leave 0 1602"}));
+}
+
 // The servers in q belong to the Deployment that began in p, so that a roll-out of q is its own.
 TEST(Fleet, RollsBack) {
   FleetResult result;
@@ -496,6 +518,23 @@ TEST(Fleet, TakesABudgetOfWhatIsWantedNow) {
   FleetPool half = pool_of(4, 12);
   half.min_available = "50%";
   EXPECT_EQ(told({half}, {event(FleetEventKind::kDrain, 10, {0, 1})}).at(11), "leave 1 12");
+}
+
+// Kubernetes takes a server for ready until it misses the machine, 50 s later: until then one of
+// two may be evicted, and an autoscaler counts both.
+TEST(Fleet, TakesALostServerForReadyForAWhile) {
+  const FleetEventConfig loss = event(FleetEventKind::kNodeLoss, 10, {0});
+  const auto evicted_at = [&](std::int64_t at) {
+    FleetResult result;
+    (void)told({pool_of(2, 6)}, {loss, event(FleetEventKind::kDrain, at, {1})}, {}, &result,
+               100'000);
+    const std::vector<std::string> marks = marks_of(result);
+    return std::ranges::count(marks, "p-1 is evicted");
+  };
+  EXPECT_EQ(evicted_at(50'009), 1);
+  EXPECT_EQ(evicted_at(50'011), 0);
+  EXPECT_TRUE(pods_at({pool_of(2, 6)}, {loss}, 50'009).at(0).state.ready);
+  EXPECT_FALSE(pods_at({pool_of(2, 6)}, {loss}, 50'011).at(0).state.ready);
 }
 
 // IfHealthyBudget: a server that is not ready goes only while enough are healthy without it. One

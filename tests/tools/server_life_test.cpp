@@ -281,7 +281,9 @@ TEST_F(ServerLifeTest, RollOutsHaveTheBoundsOfTheDeployment) {
     EXPECT_FALSE(found.has_errors()) << said();
     if (loaded.variants.empty()) return std::string();
     const sim::FleetEventConfig& e = loaded.variants.front().scenario.events.at(0);
-    return e.max_surge + " " + e.max_unavailable + (e.recreate ? "recreate" : "");
+    const Duration least = e.min_ready_seconds;
+    return e.max_surge + " " + e.max_unavailable + (e.recreate ? "recreate" : "") +
+           (least > Duration::zero() ? " " + std::to_string(least.ns() / 1'000'000'000) : "");
   };
   EXPECT_EQ(bounds("strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: "
                    "0}}"),
@@ -289,6 +291,12 @@ TEST_F(ServerLifeTest, RollOutsHaveTheBoundsOfTheDeployment) {
   EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 150%}}"), "150% 25%");
   EXPECT_EQ(bounds("strategy: {type: Recreate}"), " recreate");
   EXPECT_EQ(bounds("strategy: {type: RollingUpdate}"), " ");
+  EXPECT_EQ(bounds("minReadySeconds: 30"), "  30");
+  EXPECT_EQ(bounds("strategy: {type: Recreate}\n  minReadySeconds: 5"), " recreate 5");
+  EXPECT_NE(refused(deployment("minReadySeconds: half"))
+                .find("servers.yaml:5:20: error: cluster.pools[0].vllm_serve: minReadySeconds must "
+                      "be a whole number of seconds"),
+            std::string::npos);
   EXPECT_EQ(bounds("strategy: {rollingUpdate: {maxSurge: 1}}", ", max_surge: 3"), "3 25%");
   EXPECT_NE(refused(deployment("strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"))
                 .find("servers.yaml:5:29: error: cluster.pools[0].vllm_serve: maxSurge and "

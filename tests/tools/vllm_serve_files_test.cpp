@@ -321,15 +321,14 @@ TEST_F(ServeManifest, KeysOfALifeThatIsNotSimulatedAreNamed) {
     pool("name: s");
     return messages_of(diagnostics_);
   };
-  EXPECT_EQ(said("minReadySeconds: 0\n  podManagementPolicy: Parallel\n  updateStrategy: {type: "
+  EXPECT_EQ(said("minReadySeconds: 30\n  podManagementPolicy: Parallel\n  updateStrategy: {type: "
                  "RollingUpdate, rollingUpdate: {partition: 0}}"),
             "");
   const std::string all = said(
-      "minReadySeconds: 30\n  podManagementPolicy: OrderedReady\n  updateStrategy: {type: "
+      "podManagementPolicy: OrderedReady\n  updateStrategy: {type: "
       "OnDelete, rollingUpdate: {partition: 2}}");
   for (const char* const part :
-       {"minReadySeconds 30 is not simulated: a roll-out goes on as soon as a pod is ready",
-        "podManagementPolicy OrderedReady is not simulated: pods start and end side by side",
+       {"podManagementPolicy OrderedReady is not simulated: pods start and end side by side",
         "updateStrategy OnDelete is not simulated: a roll-out replaces every pod",
         "partition 2 is not simulated: a roll-out replaces every pod"})
     EXPECT_NE(all.find(part), std::string::npos) << all;

@@ -270,6 +270,20 @@ class LifeReader {
 
   std::vector<Member> roll_out() {
     if (life_.workload == nullptr) return {};
+    Members out = bounds_of_kind();
+    const Ptr least = value_at(*life_.workload, {"spec", "minReadySeconds"});
+    const std::string kind = kind_of_object(*life_.workload);
+    if (least == nullptr || least->is_null() || (kind != "Deployment" && kind != "StatefulSet"))
+      return out;
+    if (whole_in(*least))
+      add_member(out, "min_ready_seconds", plain(least->text(), least->where()));
+    else
+      fail(*least, "minReadySeconds must be a whole number of seconds (" + got(*least) + ")");
+    return out;
+  }
+
+ private:
+  std::vector<Member> bounds_of_kind() {
     const ConfigNode& object = *life_.workload;
     const std::string kind = kind_of_object(object);
     const SourceLocation& at = object.where();
@@ -290,7 +304,6 @@ class LifeReader {
     return bounds(update, "25%", "25%", update->where());
   }
 
- private:
   void fail(const ConfigNode& at, std::string message, std::string hint = {}) {
     diagnostics_.error(at.where(), key_path_, std::move(message), std::move(hint));
   }

@@ -71,8 +71,7 @@ using StartsOfFiles = std::map<std::string, std::vector<ServerStart>>;
 
 /// Keys that change how pods come and go, where a run does something else: a key, the value that
 /// changes nothing, and what a run does.
-constexpr std::array<std::array<std::string_view, 3>, 4> kOtherLife = {{
-    {"minReadySeconds", "0", "a roll-out goes on as soon as a pod is ready"},
+constexpr std::array<std::array<std::string_view, 3>, 3> kOtherLife = {{
     {"podManagementPolicy", "Parallel", "pods start and end side by side"},
     {"updateStrategy", "RollingUpdate", "a roll-out replaces every pod"},
     {"partition", "0", "a roll-out replaces every pod"},
