@@ -287,9 +287,11 @@ class FleetWriter {
       const Ptr serve = is_said ? word("servers.yaml") : nullptr;
       pools.push_back(
           merge_configs(map_of({{"name", word(pool.name)}, {"vllm_serve", serve}}), rest));
-      if (rest->members().empty()) continue;
+      // Pods of a Deployment have a label that it selects; nobody asks for this one.
+      const Ptr told = pool.labels.empty() ? without_key(rest, "labels") : rest;
+      if (told->members().empty()) continue;
       apart += "# Of pool " + printable(pool.name) + " only scenario.yaml says:\n";
-      std::string lines = "\n" + to_yaml(*rest);
+      std::string lines = "\n" + to_yaml(*told);
       lines.pop_back();
       for (std::size_t at = 0; (at = lines.find('\n', at)) != lines.npos; at += 5)
         lines.insert(at + 1, "#   ");
