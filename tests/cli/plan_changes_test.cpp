@@ -253,6 +253,35 @@ struct WrongChange {
   const char* error;
   const char* demand = "rate: 15, ";
 };
+// Chats take a second and tell for themselves whether that is enough; batches take three, and
+// nobody waits for them. 2 chats and a batch take 5 server-seconds of 30 and more.
+TEST_F(PlanChanges, LoadsOfAMixHaveGoalsOfTheirOwn) {
+  const auto mix = [this](const std::string& chats, const std::string& keys) {
+    plan("");
+    const std::string load = "requests: 1000, groups: 4, prefix_len: 16, suffix_len: 16, ";
+    return write("mixed.yaml",
+                 "name: mixed\nscenario: base.yaml\nset:\n- workload.groups=null\n"
+                 "- 'workload.mix=[{name: chat, goodput: " +
+                     chats + ", groups: {rate: 0.667, " + load +
+                     "output_len: 100}}, {name: batch, groups: {rate: 0.333, " + load +
+                     "output_len: 300}}]'\n"
+                     "demand: {rate: 15, duration: 60s, set: ['workload.rate_scale={rate}']}\n"
+                     "knee_limit: 1\nprices: [{accelerator: Metronome, per_hour: 2}]\n"
+                     "pools: [{pool: vllm, min: 3, max: 4}]\n" +
+                     keys);
+  };
+  const Json found = answer(mix("[request_latency:1500ms]", ""));
+  EXPECT_EQ(found["plans"][0]["goals"][0]["goal"], "goodput of chat >= 0.95");
+  EXPECT_GT(found["plans"][0]["goals"][0]["mean"], 0.95);
+  const Json missed = answer(mix("[request_latency:900ms]", ""), 1);
+  EXPECT_EQ(missed["evaluated"][0]["goals"][0]["mean"], 0);
+  const Json both = answer(
+      mix("[request_latency:1500ms]", "goodput: {share: 0.9, bounds: [request_latency:3500ms]}\n"));
+  EXPECT_EQ(both["plans"][0]["goals"][0]["goal"], "goodput >= 0.9");
+  EXPECT_EQ(both["plans"][0]["goals"][1]["goal"], "goodput of chat >= 0.9");
+  EXPECT_NE(run({"plan", "-q", mix("[]", "")}).err.find("goals: there is nothing to meet"),
+            std::string::npos);
+}
 
 TEST_F(PlanChanges, PlacesEveryError) {
   const WrongChange cases[] = {

@@ -26,6 +26,7 @@ struct GoodputGoals {
   /// Those of each load of a mix, in place of the others; empty where there is no mix.
   std::vector<GoodputGoals> of_parts = {};
 
+  bool operator==(const GoodputGoals& other) const = default;
   bool empty() const {
     return !ttft && !tpot && !itl && !ntpot && !request_latency &&
            std::all_of(of_parts.begin(), of_parts.end(),

@@ -64,6 +64,9 @@ MetricView goal_view(const std::string& name) {
   if (name == "queue_growth") return {.title = "growth of the queue", .unit = Unit::kRatio};
   if (name == "sent_rate_error") return {.title = "error of the rate sent", .unit = Unit::kRatio};
   if (name == "goodput") return {.title = "requests within all bounds", .unit = Unit::kRatio};
+  if (const std::string_view of = "goodput of "; name.starts_with(of))
+    return {.title = "requests of " + name.substr(of.size()) + " within its bounds",
+            .unit = Unit::kRatio};
   return metric_view(name);
 }
 

@@ -153,7 +153,11 @@ void describe(Describer& d, PlanConfig& c) {
   field(d, {"demand", "The load the fleet must hold.", true}, c.demand);
   field(d, {"goals", "What must hold, such as ttft_ms.p99 < 500; each with the confidence.", true},
         c.goals);
-  field(d, {"goodput", "A share of requests that must meet several bounds at once."}, c.goodput);
+  field(d,
+        {"goodput",
+         "A share of requests that must meet several bounds at once. Loads of a mix with a goodput "
+         "of their own are held to that instead, and each to the same share."},
+        c.goodput);
   field(d, {"max_failure_rate", "Largest share of requests that may fail."}, c.max_failure_rate,
         RealRange{.min = 0, .max = 1});
   field(d, {"confidence", "With which a goal must be shown to hold, one-sided."}, c.confidence,
@@ -225,13 +229,29 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
   }
   if (config.goodput)
     goals.push_back(make_goal(PlanGoal::Kind::kGoodput, "goodput", false, config.goodput->share));
-  if (goals.empty() && config.goals.empty())
-    diagnostics.error(provenance.nearest("goals"), "goals", "there is nothing to meet",
-                      "for example goals: [ttft_ms.p99 < 500]");
   goals.push_back(
       make_goal(PlanGoal::Kind::kFailures, "failure_rate", true, config.max_failure_rate));
   goals.push_back(make_goal(PlanGoal::Kind::kGrowth, "queue_growth", true, sim::kMostQueueGrowth));
   goals.push_back(make_goal(PlanGoal::Kind::kRate, "sent_rate_error", true, kMostRateError));
+  return goals;
+}
+
+bool has_own_goals(const std::vector<PlanGoal>& goals) {
+  return std::ranges::any_of(goals, [](const PlanGoal& goal) {
+    return goal.kind == PlanGoal::Kind::kMetric || goal.kind == PlanGoal::Kind::kGoodput;
+  });
+}
+
+std::vector<PlanGoal> goals_of_loads(const PlanConfig& config, const sim::Scenario& scenario) {
+  const double share = config.goodput ? config.goodput->share
+                                      : expected_share(scenario).value_or(PlanGoodput{}.share);
+  std::vector<PlanGoal> goals;
+  const std::vector<sim::MixPart>& mix = scenario.workload.mix;
+  for (std::size_t i = 0; i < mix.size(); ++i) {
+    if (mix[i].goodput.empty()) continue;
+    goals.push_back(make_goal(PlanGoal::Kind::kGoodput, "goodput of " + mix[i].name, false, share));
+    goals.back().part = static_cast<std::int64_t>(i);
+  }
   return goals;
 }
 
@@ -315,7 +335,8 @@ std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::R
         values.push_back(rate_error(run, rate));
         break;
       default:
-        values.push_back(goal_value(goal, run.summary));
+        values.push_back(goal_value(
+            goal, goal.part < 0 ? run.summary : run.classes[static_cast<std::size_t>(goal.part)]));
     }
   return values;
 }

@@ -142,6 +142,7 @@ struct PlanGoal {
   std::string text;        ///< `ttft_ms.p99 < 500`, `goodput > 0.95`.
   std::string label;       ///< `ttft_ms.p99`.
   MetricName metric = {};  ///< Set for kMetric.
+  std::int64_t part = -1;  ///< The load of a mix whose requests count; -1 = all of them.
   bool upper = true;       ///< The number must stay below the bound, not above.
   double bound = 0;
 
@@ -158,6 +159,13 @@ inline constexpr double kMostRateError = 0.05;
 /// grow, and a load that was sent as fast as asked. Reports what it cannot read.
 std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& provenance,
                                  Diagnostics& diagnostics);
+
+/// Whether the file has a goal that not every fleet must meet.
+bool has_own_goals(const std::vector<PlanGoal>& goals);
+
+/// One goal for each load of the scenario's mix that states a `goodput`: as many of its requests
+/// must meet it as of the plan's; without one, as many as the scenario expects, or 95 %.
+std::vector<PlanGoal> goals_of_loads(const PlanConfig& config, const sim::Scenario& scenario);
 
 /// The bounds of `goodput`, if any.
 GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance,

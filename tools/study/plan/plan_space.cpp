@@ -6,6 +6,7 @@
 #include <numeric>
 #include <ranges>
 #include <set>
+#include <utility>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -98,6 +99,7 @@ class SpaceReader {
     add_families();
     // A value that could not be read has its default, and no fleet is then the one asked for.
     if (diagnostics_.has_errors()) {
+      if (!loads_have_goals_) require_goals();
       check_scenario();
       return;
     }
@@ -108,6 +110,9 @@ class SpaceReader {
                 " requests/s, too few to tell a steady state by (at least 0.01)");
     warn_of_sets();
     try_families();
+    if (!diagnostics_.has_errors()) require_goals();
+    for (const PlanSurvival& survival : config_.survives)
+      space_.window_goals.push_back(window_goals(space_.goals, survival));
   }
 
  private:
@@ -143,9 +148,31 @@ class SpaceReader {
     Diagnostics found;
     space_.goals = read_goals(config_, provenance_, found);
     space_.goodput = read_goodput(config_, provenance_, found);
-    for (const PlanSurvival& survival : config_.survives)
-      space_.window_goals.push_back(window_goals(space_.goals, survival));
     add_unbroken(found);
+  }
+
+  void require_goals() {
+    if (!has_own_goals(space_.goals) && config_.goals.empty())
+      error("goals", "there is nothing to meet", "for example goals: [ttft_ms.p99 < 500]");
+  }
+
+  /// Adds the goals of the loads of a mix, which every family must have.
+  void add_goals_of_loads(const sim::Scenario& scenario) {
+    sim::Scenario asked = scenario;
+    asked.goodput = config_.goodput ? config_.goodput->bounds : std::vector<std::string>();
+    const GoodputGoals bounds =
+        scenario.workload.mix.empty() ? space_.goodput : tools::goals_of(asked);
+    if (std::exchange(has_goals_of_loads_, true)) {
+      if (bounds.of_parts != space_.goodput.of_parts)
+        error("scenario", "has loads with other goals in variant " + printable(scenario.variant),
+              "a plan compares fleets under one load");
+      return;
+    }
+    const std::vector<PlanGoal> goals = goals_of_loads(config_, scenario);
+    // Before those that every fleet must meet.
+    const auto at = std::ranges::find(space_.goals, PlanGoal::Kind::kFailures, &PlanGoal::kind);
+    space_.goals.insert(at, goals.begin(), goals.end());
+    space_.goodput = bounds;
   }
 
   /// Two entries of one name are a contradiction, or two rows nobody can tell apart.
@@ -440,7 +467,10 @@ class SpaceReader {
       catalogue_ = scenario_catalogue(loaded.variants.front(), scenario, ignored);
       for (const sim::PoolConfig& pool : scenario.cluster.pools) pool_names_.push_back(pool.name);
     }
-    for (const LoadedVariant& variant : loaded.variants) check_load(variant.scenario);
+    for (const LoadedVariant& variant : loaded.variants) {
+      check_load(variant.scenario);
+      loads_have_goals_ |= !goals_of_loads(config_, variant.scenario).empty();
+    }
     // Sets of the plan may still add or rename pools; then only the fleets can tell.
     if (!ignored.has_errors() && config_.set.empty() && request_.sets.empty()) {
       check_pools(loaded.variants);
@@ -553,6 +583,7 @@ class SpaceReader {
         error("host_memory.gib", "has 0, and the scenario has kv_tiers",
               "choose a variant of the scenario without kv_tiers, or leave out 0");
       check_host_memory(family, *plan);
+      add_goals_of_loads(loaded.variants.front().scenario);
       check_changes(family, *plan);
       family.scenario_hash = scenario_hash(loaded);
       family.seed = plan->scenario.seed;
@@ -631,6 +662,8 @@ class SpaceReader {
   Provenance provenance_;
   Diagnostics read_;                     ///< Errors of reading the file.
   std::vector<std::string> pool_names_;  ///< Pools of the scenario.
+  bool loads_have_goals_ = false;        ///< In the scenario without `set`.
+  bool has_goals_of_loads_ = false;      ///< They are in the space.
   models::Catalogue catalogue_ = builtin_catalogue();
 };
 
