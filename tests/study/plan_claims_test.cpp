@@ -16,6 +16,7 @@
 #include "tools/results/text_table.h"
 #include "tools/study/plan/plan_evaluate.h"
 #include "tools/study/plan/plan_record.h"
+#include "tools/study/plan/plan_search.h"
 
 namespace routesim::tools {
 namespace {
@@ -39,7 +40,8 @@ class RandomPlan {
     make_space();
     c_.result.steps = one_of(4) == 0 ? one_of(kPlanSteps.size()) : kPlanSteps.size();
     for (std::size_t f = 0; f < c_.space.families.size(); ++f) add_family(f);
-    std::ranges::stable_sort(c_.result.plans, {}, &FoundPlan::price_per_hour);
+    std::ranges::stable_sort(c_.result.plans, {},
+                             [](const FoundPlan& plan) { return plan.found.price_per_hour; });
     if (c_.result.plans.size() > kMostPlans) c_.result.plans.resize(kMostPlans);
     c_.result.runs = 100;
     return std::move(c_);
@@ -195,9 +197,11 @@ class RandomPlan {
   void add_plan(std::size_t f, const FleetSize& needed, FleetEvaluation bought) {
     const PlanFamily& family = c_.space.families[f];
     FoundPlan plan{.family = f, .size = bought.probe.size, .needed = needed};
-    plan.price_per_hour = family.price(plan.size);
+    plan.found.price_per_hour = family.price(plan.size);
+    plan.found.step_times = family.trust;
     const double tokens = 3600 * bought.mean_of(&FleetRun::output_tokens_per_s);
-    if (tokens > 0) plan.price_per_million_tokens = plan.price_per_hour / tokens * 1e6;
+    if (tokens > 0)
+      plan.found.price_per_million_output_tokens = plan.found.price_per_hour / tokens * 1e6;
     if (!bought.windows.empty()) {
       plan.unprepared = bought;
       if (maybe() && needed.front() > 1) {
@@ -205,33 +209,55 @@ class RandomPlan {
         survive(*plan.unprepared, 0.3 + random_.uniform());
       }
     }
-    if (c_.space.config.day && c_.result.steps == kPlanSteps.size())
-      for (const char* mode : {"", "x", "y"}) plan.day.push_back(day_of(bought.probe.size, mode));
     plan.evaluation = std::move(bought);
-    plan.trust = family.trust;
-    plan.knee = 10 + static_cast<double>(one_of(9));
-    if (one_of(5) > 0) plan.knee_fails = 1.03 * plan.knee;
-    plan.spares_today = static_cast<std::int64_t>(one_of(4));
-    const char* const kResources[] = {"", "KV blocks", "hot prefix", "hot prefix, transfer"};
-    plan.binding = {.resource = kResources[one_of(4)],
-                    .goal = "ttft_ms.p99",
-                    .missed_by = 0.9 + random_.uniform()};
-    plan.binding.missed_by_with_double = *plan.binding.missed_by * (0.4 + 0.6 * random_.uniform());
-    plan.band.fraction = 0.03 + 0.2 * random_.uniform();
-    if (maybe()) plan.band.longer = more(plan.size, static_cast<std::int64_t>(one_of(3)));
-    if (one_of(3) > 0) {
-      plan.band.shorter = plan.size;
-      for (std::int64_t& n : *plan.band.shorter)
+    add_steps(plan);
+    c_.result.plans.push_back(std::move(plan));
+  }
+
+  /// What the steps of the search that came to their end found of a plan.
+  void add_steps(FoundPlan& plan) {
+    const std::size_t steps = c_.result.steps;
+    const PlanFamily& family = c_.space.families[plan.family];
+    const auto fleet = [&](const FleetSize& size) { return fleet_of(c_.space, family, size); };
+    PlanRecord::Choice& found = plan.found;
+    if (steps > 1)
+      found.kv_capacity = {
+          .band = kCapacityBand, .holds_with_fewer = maybe(), .holds_with_more = maybe()};
+    if (steps > 2) {
+      found.step_time_band = {.fraction = 0.03 + 0.2 * random_.uniform()};
+      if (maybe())
+        found.step_time_band->longer = fleet(more(plan.size, static_cast<std::int64_t>(one_of(3))));
+      FleetSize smaller = plan.size;
+      for (std::int64_t& n : smaller)
         n = std::max<std::int64_t>(1, n - static_cast<std::int64_t>(one_of(3)));
+      if (one_of(3) > 0) found.step_time_band->shorter = fleet(smaller);
     }
+    if (steps > 3) {
+      found.knee_requests_per_s = 10 + static_cast<double>(one_of(9));
+      if (one_of(5) > 0) found.knee_fails_at = 1.03 * *found.knee_requests_per_s;
+    }
+    if (steps > 4) {
+      const char* const kResources[] = {"", "KV blocks", "hot prefix", "hot prefix, transfer"};
+      const double missed_by = 0.9 + random_.uniform();
+      found.binding = {.resource = kResources[one_of(4)],
+                       .goal = "ttft_ms.p99",
+                       .missed_by = missed_by,
+                       .missed_by_with_double = missed_by * (0.4 + 0.6 * random_.uniform())};
+    }
+    if (steps > 5) found.spare_replicas_today = static_cast<std::int64_t>(one_of(4));
+    if (steps < kPlanSteps.size()) return;
+    if (c_.space.config.day) {
+      found.day.emplace();
+      for (const char* mode : {"", "x", "y"}) found.day->push_back(day_of(plan.size, mode));
+    }
+    if (c_.space.config.demand.months == 0) return;
+    found.months.emplace();
     for (std::int64_t month = 0; month < c_.space.config.demand.months;
          month += 1 + static_cast<std::int64_t>(one_of(40)))
-      plan.months.push_back(
-          {.month = month, .rate = c_.space.rate_in(month), .size = more(plan.size, month)});
-    if (plan.months.size() > 1 && maybe()) plan.months.back().size.reset();
-    plan.holds_with_fewer_blocks = maybe();
-    plan.holds_with_more_blocks = maybe();
-    c_.result.plans.push_back(std::move(plan));
+      found.months->push_back({.month = month,
+                               .requests_per_s = c_.space.rate_in(month),
+                               .fleet = fleet(more(plan.size, month))});
+    if (found.months->size() > 1 && maybe()) found.months->back().fleet.reset();
   }
 
   RandomStream random_;

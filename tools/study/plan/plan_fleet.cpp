@@ -226,7 +226,7 @@ class FleetWriter {
     const std::string head =
         fmt::format("# The fleet that `routesim plan` chose for {}: {} for ${:.2f} an hour.\n",
                     printable(config.name), printable(space.families[plan.family].hardware),
-                    plan.price_per_hour);
+                    plan.found.price_per_hour);
     const Ptr pools = write_servers(head, diagnostics);
     Ptr node = variant_.node;
     for (const char* key : {"name", "question", "seed", "measured", "expect", "goodput"})

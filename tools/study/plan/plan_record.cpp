@@ -16,6 +16,7 @@
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 #include "tools/results/version.h"
+#include "tools/study/plan/plan_search.h"
 
 namespace routesim::tools {
 
@@ -86,6 +87,14 @@ void describe(Describer& d, PlanRecord::Window& r) {
   field(d, {"goals", "By goal, of the window's requests."}, r.goals);
   field(d, {"unprepared_misses", "What `unprepared` misses here by most. Absent: nothing."},
         r.unprepared_misses);
+}
+
+void describe(Describer& d, Binding& r) {
+  field(d, {"resource", "What runs short just above the knee. Empty: nothing alone."}, r.resource);
+  field(d, {"goal", "The goal that is missed first."}, r.goal);
+  field(d, nullable("missed_by", "Its shortfall there."), r.missed_by);
+  field(d, nullable("missed_by_with_double", "The same with twice the resource."),
+        r.missed_by_with_double);
 }
 
 void describe(Describer& d, PlanRecord::Day& r) {
@@ -213,12 +222,6 @@ Replicas replicas_of(const PlanSpace& space, const FleetSize& size) {
   return out;
 }
 
-std::optional<PlanRecord::Fleet> fleet_of(const PlanSpace& space, const PlanFamily& family,
-                                          const std::optional<FleetSize>& size) {
-  if (!size) return std::nullopt;
-  return PlanRecord::Fleet{replicas_of(space, *size), family.price(*size)};
-}
-
 std::vector<PlanRecord::Goal> goals_of(const PlanSpace& space, const FleetEvaluation& evaluation) {
   const std::vector<PlanGoal>& asked = space.goals_of(evaluation.probe.survival);
   std::vector<PlanRecord::Goal> goals;
@@ -278,58 +281,38 @@ PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
   return memory;
 }
 
-void add_months(const PlanSpace& space, const PlanFamily& family, const FoundPlan& plan,
-                PlanRecord::Choice& out) {
-  if (plan.months.empty()) return;
+/// Of the months before `end`; nothing where no size holds the last.
+std::optional<double> price_of(const std::vector<PlanRecord::Month>& months, std::int64_t end) {
+  if (!months.back().fleet) return std::nullopt;
   double sum = 0;
-  out.months.emplace();
-  for (std::size_t i = 0; i < plan.months.size(); ++i) {
-    const MonthOfGrowth& m = plan.months[i];
-    out.months->push_back({m.month, m.rate, fleet_of(space, family, m.size)});
-    const std::int64_t end =
-        i + 1 < plan.months.size() ? plan.months[i + 1].month : space.config.demand.months;
-    if (m.size) sum += family.price(*m.size) * kHoursOfMonth * static_cast<double>(end - m.month);
+  for (std::size_t i = 0; i < months.size(); ++i) {
+    const std::int64_t next = i + 1 < months.size() ? months[i + 1].month : end;
+    sum += months[i].fleet->price_per_hour * kHoursOfMonth *
+           static_cast<double>(next - months[i].month);
   }
-  if (plan.months.back().size) out.price_of_months = sum;
+  return sum;
 }
 
 PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
                              const PlanResult& result) {
   const PlanFamily& family = space.families[plan.family];
-  PlanRecord::Choice out{
-      .hardware = family.hardware,
-      .policy = family.policy,
-      .replicas = replicas_of(space, plan.size),
-      .needed = replicas_of(space, plan.needed),
-      .gpus = family.gpus(plan.size),
-      .paid_gpus = family.paid_gpus(plan.size),
-      .price_per_hour = plan.price_per_hour,
-      .reserved_price_per_hour = family.price(plan.size, Contract::kReserved),
-      .spot_price_per_hour = family.price(plan.size, Contract::kSpot),
-      .step_times = plan.trust,
-      .validation = validation_of(plan.trust),
-      .price_per_million_output_tokens = plan.price_per_million_tokens,
-      .output_tokens_per_s = plan.evaluation.mean_of(&FleetRun::output_tokens_per_s),
-      .goals = goals_of(space, plan.evaluation)};
-  if (result.steps > 1)
-    out.kv_capacity = {.band = kCapacityBand,
-                       .holds_with_fewer = plan.holds_with_fewer_blocks,
-                       .holds_with_more = plan.holds_with_more_blocks};
-  if (result.steps > 2)
-    out.step_time_band = {.fraction = plan.band.fraction,
-                          .longer = fleet_of(space, family, plan.band.longer),
-                          .shorter = fleet_of(space, family, plan.band.shorter)};
-  if (result.steps > 3) {
-    out.knee_requests_per_s = plan.knee;
-    out.knee_fails_at = plan.knee_fails;
-    if (plan.knee > 0 && plan.knee_fails) out.utilisation = space.planned_rate() / plan.knee;
-  }
-  if (result.steps > 4) out.binding = plan.binding;
-  if (result.steps > 5) out.spare_replicas_today = plan.spares_today;
+  PlanRecord::Choice out = plan.found;
+  out.hardware = family.hardware;
+  out.policy = family.policy;
+  out.replicas = replicas_of(space, plan.size);
+  out.needed = replicas_of(space, plan.needed);
+  out.gpus = family.gpus(plan.size);
+  out.paid_gpus = family.paid_gpus(plan.size);
+  out.reserved_price_per_hour = family.price(plan.size, Contract::kReserved);
+  out.spot_price_per_hour = family.price(plan.size, Contract::kSpot);
+  out.validation = validation_of(out.step_times);
+  out.output_tokens_per_s = plan.evaluation.mean_of(&FleetRun::output_tokens_per_s);
+  if (out.knee_requests_per_s.value_or(0) > 0 && out.knee_fails_at)
+    out.utilisation = space.planned_rate() / *out.knee_requests_per_s;
+  out.goals = goals_of(space, plan.evaluation);
   if (plan.unprepared) out.unprepared = fleet_of(space, family, plan.unprepared->probe.size);
   if (!plan.evaluation.windows.empty()) out.survives = windows_of(space, plan);
-  if (!plan.day.empty()) out.day = plan.day;
-  if (result.is_complete()) add_months(space, family, plan, out);
+  if (out.months) out.price_of_months = price_of(*out.months, space.config.demand.months);
   if (family.host_gib) out.host_memory = memory_of(space, family, plan, result);
   return out;
 }
@@ -355,10 +338,9 @@ PlanRecord::Family family_of(const PlanSpace& space, const PlanFamily& family,
     out.price_per_hour = family.price(space.bought(*outcome.size));
   }
   if (const auto& miss = outcome.near_miss)
-    out.near_miss =
-        PlanRecord::NearMiss{{replicas_of(space, miss->probe.size), family.price(miss->probe.size)},
-                             goals_of(space, miss->missed() ? *miss->missed() : *miss),
-                             miss->missed() ? survival_of(space, *miss->missed()) : ""};
+    out.near_miss = PlanRecord::NearMiss{fleet_of(space, family, miss->probe.size),
+                                         goals_of(space, miss->missed() ? *miss->missed() : *miss),
+                                         miss->missed() ? survival_of(space, *miss->missed()) : ""};
   return out;
 }
 
@@ -504,6 +486,11 @@ std::string fleet_text(const Replicas& replicas) {
   for (const auto& [pool, count] : replicas.items)
     text += (text.empty() ? "" : " + ") + std::to_string(count) + " " + printable(pool);
   return text;
+}
+
+PlanRecord::Fleet fleet_of(const PlanSpace& space, const PlanFamily& family,
+                           const FleetSize& size) {
+  return {replicas_of(space, size), family.price(size)};
 }
 
 PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {

@@ -9,9 +9,27 @@
 
 #include "tools/render/document.h"
 #include "tools/results/result_record.h"
-#include "tools/study/plan/plan_search.h"
+#include "tools/study/plan/plan_evaluate.h"
 
 namespace routesim::tools {
+
+struct PlanResult;
+
+/// How the sizes of a family were searched.
+enum class SizeMethod {
+  /// One pool: more replicas mostly help, but thin out a prefix cache. So upwards by doubling, then
+  /// halving below the first size that holds.
+  kDoubling,
+  kScan  ///< Several pools: one may starve the other, so every split is tried, by price.
+};
+
+/// The resource that a plan runs short of, just above the rate it holds.
+struct Binding {
+  std::string resource = {};  ///< `KV blocks`, ..., `hot prefix`; empty when nothing stands out.
+  std::string goal;           ///< The goal that is missed first.
+  std::optional<double> missed_by = 0;              ///< Its shortfall there ...
+  std::optional<double> missed_by_with_double = 0;  ///< ... and with twice the resource.
+};
 
 struct PlanRecord {
   using Replicas = Named<std::int64_t>;  ///< By sized pool, in the order of the file.
@@ -28,8 +46,11 @@ struct PlanRecord {
     Replicas replicas;
     double price_per_hour = 0;
   };
+  /// The fleets that a plan would need if its steps were longer or shorter by the error that
+  /// validation found for their class.
   struct Band {
-    double fraction = 0;
+    double fraction = 0;  ///< step_time_band() of the class.
+    /// Bought with steps 1 + fraction, or 1 - fraction, times as long; none where no size holds.
     std::optional<Fleet> longer, shorter;
   };
   struct Capacity {
@@ -49,7 +70,7 @@ struct PlanRecord {
   struct Month {
     std::int64_t month = 0;  ///< 0 = the first.
     double requests_per_s = 0;
-    std::optional<Fleet> fleet;  ///< None where no size holds.
+    std::optional<Fleet> fleet;  ///< To buy, spares included; none where no size holds.
   };
   struct Worst {
     std::string goal, name;
@@ -145,6 +166,9 @@ void describe(Describer& d, PlanRecord& r);
 
 inline constexpr double kHoursOfYear = 8760, kHoursOfMonth = kHoursOfYear / 12;
 
+/// The fleet by pool, and its price on demand.
+PlanRecord::Fleet fleet_of(const PlanSpace& space, const PlanFamily& family, const FleetSize& size);
+
 PlanRecord plan_record(const PlanSpace& space, const PlanResult& result);
 
 /// The answer of the plan. `path` is where the record stands in the data block of a page.
@@ -157,3 +181,8 @@ std::string plan_number(double v);
 std::string fleet_text(const PlanRecord::Replicas& replicas);
 
 }  // namespace routesim::tools
+
+template <>
+struct routesim::EnumNames<routesim::tools::SizeMethod> {
+  static constexpr std::array<std::string_view, 2> value = {"doubling", "scan"};
+};

@@ -272,10 +272,10 @@ class PlanSearch {
     rank(result_);
     begin_step(1);
     evaluate_bought();
-    for (FoundPlan& plan : result_.plans) {
-      plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - kCapacityBand);
-      plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + kCapacityBand);
-    }
+    for (FoundPlan& plan : result_.plans)
+      plan.found.kv_capacity = {.band = kCapacityBand,
+                                .holds_with_fewer = holds_with_blocks(plan, 1 - kCapacityBand),
+                                .holds_with_more = holds_with_blocks(plan, 1 + kCapacityBand)};
     begin_step(2);
     find_bands();
     begin_step(3);
@@ -283,7 +283,7 @@ class PlanSearch {
     begin_step(4);
     find_bindings();
     begin_step(5);
-    for (FoundPlan& plan : result_.plans) find_spares(plan);
+    for (FoundPlan& plan : result_.plans) plan.found.spare_replicas_today = spares_of(plan);
     begin_step(6);
     run_days();
     begin_step(7);
@@ -450,21 +450,25 @@ class PlanSearch {
   /// log2(sizes) fleets each.
   void find_bands() {
     std::vector<SizeQuestion> questions;
-    for (FoundPlan& plan : result_.plans) {
-      plan.band.fraction = step_time_band(plan.trust);
-      questions.push_back({plan.family, 1 + plan.band.fraction});
-      questions.push_back({plan.family, 1 - plan.band.fraction});
-    }
+    for (const FoundPlan& plan : result_.plans)
+      for (const int side : {1, -1})
+        questions.push_back({plan.family, 1 + side * step_time_band(plan.found.step_times)});
     std::vector<FamilyOutcome> outcomes = least_sizes(questions);
     for (std::size_t i = 0; i < questions.size(); ++i)
       prefer_found_size(result_.plans[i / 2], questions[i], outcomes[i]);
-    const auto bought = [this](const std::optional<FleetSize>& size) {
-      return size ? std::optional(space_.bought(*size)) : std::nullopt;
-    };
     for (std::size_t i = 0; i < result_.plans.size(); ++i) {
-      result_.plans[i].band.longer = bought(outcomes[2 * i].size);
-      result_.plans[i].band.shorter = bought(outcomes[2 * i + 1].size);
+      FoundPlan& plan = result_.plans[i];
+      plan.found.step_time_band = {.fraction = step_time_band(plan.found.step_times),
+                                   .longer = bought_fleet(plan, outcomes[2 * i].size),
+                                   .shorter = bought_fleet(plan, outcomes[2 * i + 1].size)};
     }
+  }
+
+  /// Of the plan's family, where `needed` holds; nothing where no size does.
+  std::optional<PlanRecord::Fleet> bought_fleet(const FoundPlan& plan,
+                                                const std::optional<FleetSize>& needed) const {
+    if (!needed) return std::nullopt;
+    return fleet_of(space_, space_.families[plan.family], space_.bought(*needed));
   }
 
   /// The fleet must hold with its spares, too, not only without them.
@@ -484,21 +488,21 @@ class PlanSearch {
       const FamilyOutcome& outcome = result.families[f];
       if (!outcome.size) continue;
       FoundPlan plan{.family = f, .size = space_.bought(*outcome.size), .needed = *outcome.size};
-      plan.price_per_hour = space_.families[f].price(plan.size);
+      plan.found.price_per_hour = space_.families[f].price(plan.size);
       result.plans.push_back(std::move(plan));
     }
-    std::ranges::stable_sort(result.plans, [](const FoundPlan& a, const FoundPlan& b) {
-      return a.price_per_hour < b.price_per_hour;
-    });
+    std::ranges::stable_sort(result.plans, {},
+                             [](const FoundPlan& plan) { return plan.found.price_per_hour; });
     if (result.plans.size() > kMostPlans) result.plans.resize(kMostPlans);
   }
 
   static void take(FoundPlan& plan, const FleetEvaluation& evaluation) {
     plan.evaluation = evaluation;
-    plan.trust = evaluation.trust();
+    plan.found.step_times = evaluation.trust();
     const double tokens_per_hour = 3600 * evaluation.mean_of(&FleetRun::output_tokens_per_s);
     if (tokens_per_hour > 0)
-      plan.price_per_million_tokens = plan.price_per_hour / tokens_per_hour * 1e6;
+      plan.found.price_per_million_output_tokens =
+          plan.found.price_per_hour / tokens_per_hour * 1e6;
   }
 
   void evaluate_bought() {
@@ -557,16 +561,18 @@ class PlanSearch {
         },
         [](sim::RateSearch& search, const FleetEvaluation& e) { search.tell(e.holds()); });
     for (std::size_t i = 0; i < searches.size(); ++i) {
-      result_.plans[i].knee = searches[i].holds();
-      result_.plans[i].knee_fails = searches[i].fails();
+      result_.plans[i].found.knee_requests_per_s = searches[i].holds();
+      result_.plans[i].found.knee_fails_at = searches[i].fails();
     }
   }
 
   void find_bindings() {
     for (FoundPlan& plan : result_.plans) {
-      if (!plan.knee_fails) continue;
-      plan.binding =
-          bind(evaluator_.at({.family = plan.family, .size = plan.size, .rate = *plan.knee_fails}));
+      const std::optional<double> fails = plan.found.knee_fails_at;
+      plan.found.binding.emplace();
+      if (fails)
+        plan.found.binding =
+            bind(evaluator_.at({.family = plan.family, .size = plan.size, .rate = *fails}));
     }
   }
 
@@ -584,11 +590,12 @@ class PlanSearch {
               .family = result_.plans[i].family, .size = q.size, .rate = space_.rate_in(q.month)};
         },
         [](GrowthSearch& search, const FleetEvaluation& e) { search.tell(e.holds()); });
-    for (std::size_t i = 0; i < searches.size(); ++i)
+    for (std::size_t i = 0; i < searches.size(); ++i) {
+      FoundPlan& plan = result_.plans[i];
+      plan.found.months.emplace();
       for (const auto& [month, size] : searches[i].steps())
-        result_.plans[i].months.push_back(
-            {month, space_.rate_in(month),
-             size ? std::optional(space_.bought(*size)) : std::nullopt});
+        plan.found.months->push_back({month, space_.rate_in(month), bought_fleet(plan, size)});
+    }
   }
 
   /// Repeats a miss with each resource doubled, and names the one that helps most.
@@ -627,11 +634,11 @@ class PlanSearch {
   }
 
   /// How many replicas may be gone at today's rate, whichever pool loses them.
-  void find_spares(FoundPlan& plan) {
+  std::int64_t spares_of(const FoundPlan& plan) {
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     for (std::size_t pool = 0; pool < plan.size.size(); ++pool)
       fewest = std::min(fewest, spares_of(plan, pool));
-    plan.spares_today = fewest;
+    return fewest;
   }
 
   std::int64_t spares_of(const FoundPlan& plan, std::size_t pool) {
@@ -657,7 +664,7 @@ class PlanSearch {
     std::vector<DayFleet> fleets;
     for (const FoundPlan& plan : result_.plans) fleets.push_back({plan.family, plan.size});
     std::vector<std::vector<DayOfFleet>> found = run_day(space_, fleets, evaluator_.experiment());
-    for (std::size_t i = 0; i < found.size(); ++i) result_.plans[i].day = std::move(found[i]);
+    for (std::size_t i = 0; i < found.size(); ++i) result_.plans[i].found.day = std::move(found[i]);
   }
 
   const PlanSpace& space_;
@@ -667,14 +674,6 @@ class PlanSearch {
 };
 
 }  // namespace
-
-void describe(Describer& d, Binding& r) {
-  field(d, {"resource", "What runs short just above the knee. Empty: nothing alone."}, r.resource);
-  field(d, {"goal", "The goal that is missed first."}, r.goal);
-  field(d, nullable("missed_by", "Its shortfall there."), r.missed_by);
-  field(d, nullable("missed_by_with_double", "The same with twice the resource."),
-        r.missed_by_with_double);
-}
 
 void search_plan(const PlanSpace& space, FleetEvaluator& evaluator, PlanResult& result) {
   PlanSearch search(space, evaluator, result);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/results/report.h"
 #include "tools/study/plan/plan_evaluate.h"
+#include "tools/study/plan/plan_record.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::sim {
@@ -104,64 +104,18 @@ class RateSearch {
 
 namespace routesim::tools {
 
-/// How the sizes of a family were searched.
-enum class SizeMethod {
-  /// One pool: more replicas mostly help, but thin out a prefix cache. So upwards by doubling, then
-  /// halving below the first size that holds.
-  kDoubling,
-  kScan  ///< Several pools: one may starve the other, so every split is tried, by price.
-};
-
-/// The resource that a plan runs short of, just above the rate it holds.
-struct Binding {
-  std::string resource = {};  ///< `KV blocks`, ..., `hot prefix`; empty when nothing stands out.
-  std::string goal;           ///< The goal that is missed first.
-  std::optional<double> missed_by = 0;              ///< Its shortfall there ...
-  std::optional<double> missed_by_with_double = 0;  ///< ... and with twice the resource.
-};
-void describe(Describer& d, Binding& r);
-
-/// The fleets that a plan would need if its steps were longer or shorter by the error that
-/// validation found for their class.
-struct StepTimeBand {
-  double fraction = 0;               ///< step_time_band() of the class.
-  std::optional<FleetSize> longer;   ///< Bought with steps 1 + fraction times as long; nothing when
-                                     ///< no size of the space holds.
-  std::optional<FleetSize> shorter;  ///< The same with steps 1 - fraction times as long.
-};
-
-/// The fleet of a month and of those behind it, until it grows again.
-struct MonthOfGrowth {
-  std::int64_t month = 0;  ///< 0 = the first, at the planned rate.
-  double rate = 0;         ///< Requests/s then.
-  /// To buy, spares included; nothing when no size of the space holds the rate.
-  std::optional<FleetSize> size = {};
-};
-
 /// A fleet that meets every goal.
 struct FoundPlan {
   std::size_t family = 0;
-  FleetSize size;    ///< The fleet to buy, spares included.
-  FleetSize needed;  ///< The least that holds.
-  double price_per_hour = 0;
-  /// Output tokens, at the planned rate; nothing for a fleet that makes none.
-  std::optional<double> price_per_million_tokens = {};
+  FleetSize size;                   ///< The fleet to buy, spares included.
+  FleetSize needed;                 ///< The least that holds.
   FleetEvaluation evaluation = {};  ///< `size` at the planned rate.
   /// The same fleet without its host memory, where the plan tries that.
   std::optional<FleetEvaluation> without = {};
-  double knee = 0;                        ///< The highest rate it holds, requests/s.
-  std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
-  std::int64_t spares_today = 0;  ///< Replicas (of any one pool) that may be gone at today's rate.
-  Binding binding = {};
-  models::Trust trust = models::Trust::kFitted;  ///< The least trusted class among its runs.
-  StepTimeBand band = {};
-  bool holds_with_fewer_blocks = false;    ///< Whether every goal is met with 1 - kCapacityBand,
-  bool holds_with_more_blocks = false;     ///< or 1 + kCapacityBand times the KV blocks.
-  std::vector<MonthOfGrowth> months = {};  ///< In which it must grow, and the first.
   /// What would be bought if nothing had to be survived, spares included, with its windows; where
   /// the plan has any.
   std::optional<FleetEvaluation> unprepared = {};
-  std::vector<DayOfFleet> day = {};  ///< With fixed servers, then with each autoscaler.
+  PlanRecord::Choice found = {};  ///< Its price, and what each step of the search found.
 };
 
 /// The outcome of a family.
@@ -195,8 +149,3 @@ inline constexpr std::size_t kMostPlans = 4;
 void search_plan(const PlanSpace& space, FleetEvaluator& evaluator, PlanResult& result);
 
 }  // namespace routesim::tools
-
-template <>
-struct routesim::EnumNames<routesim::tools::SizeMethod> {
-  static constexpr std::array<std::string_view, 2> value = {"doubling", "scan"};
-};
