@@ -15,6 +15,7 @@ Outages::Outages(const RunPlan& plan, std::uint64_t seed, Servers& servers, Rout
       queue_(queue),
       flow_(flow),
       retries_(discovery_facts(plan.scenario.routing.balancer).retries),
+      finds_dead_(discovery_facts(plan.scenario.routing.balancer).finds_dead),
       seed_(seed),
       proxies_(carries_requests(plan.scenario.routing)),
       vanished_(servers.server_of(EndpointId(servers.endpoints().size() - 1)) + 1),
@@ -147,6 +148,7 @@ void Outages::stop_router(std::uint32_t process, SimTime now) {
 
 void Outages::count_failure(const Route& route, bool prefill_alone, SimTime now) {
   const auto count = [&](std::uint32_t server, EndpointId e) {
+    if (finds_dead_) fleet_.find_dead(servers_.server_of(e), now);
     if (router_.on_outcome(route, server, false, now))
       fleet_.mark(now, "trips a router's breaker", servers_.server_of(e));
   };
@@ -214,7 +216,12 @@ void Outages::lose_request(std::uint32_t handle, std::uint32_t server, ServerEnd
   switch (live.leg) {
     case Leg::kToPrefill:
     case Leg::kPrefill:
-      // The side-car beside the decode server leads the request.
+      // The side-car beside the decode server leads the request. A lost machine says nothing: what
+      // is on its way there is not answered, and what is there neither.
+      if (!decodes && how == ServerEnd::kVanished) {
+        if (live.leg == Leg::kPrefill) break;
+        return;
+      }
       if (!decodes) {
         flow_.fall_back(handle, now);
         return;

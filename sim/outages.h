@@ -50,7 +50,7 @@ class Outages final : private FleetActions {
   /// The routers are proxies, whose clients lose their connections with them.
   bool proxies() const { return proxies_; }
   /// A prefill server, or both servers of a request, failed before they answered: a breaker may
-  /// open.
+  /// open, or the router leaves out the one that is gone.
   void count_failure(const Route& route, bool prefill_alone, SimTime now);
   /// The back-off of a request that its router tries again by itself; nothing where it does not.
   std::optional<Duration> retry(LiveRequest& live, RetriedByRouter what) const;
@@ -92,6 +92,7 @@ class Outages final : private FleetActions {
   EventQueue& queue_;
   RequestFlow& flow_;
   RouterRetries retries_;
+  bool finds_dead_;  ///< DiscoveryFacts::finds_dead.
   std::uint64_t seed_;
   bool proxies_;                ///< The routers carry the requests that they route.
   std::vector<bool> vanished_;  ///< By server: nobody answers there, not even to refuse.

@@ -1,6 +1,7 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,19 @@ const char* refusal_label(int http_status) {
     default:
       return "500 Internal Server Error";
   }
+}
+
+/// When the rates by the clock of a load end; zero where it has none.
+SimTime end_of_demand(const WorkloadConfig& w, const std::vector<workloads::StageInfo>& stages) {
+  std::map<std::int32_t, double> seconds;  // By load of a mix. Those of a caller have no demand.
+  for (const workloads::StageInfo& s : stages) {
+    const auto part = static_cast<std::size_t>(s.part);  // None is -1.
+    const bool has = part < w.mix.size() ? w.mix[part].demand.has_value() : w.demand.has_value();
+    if (has && !w.hold) seconds[s.part] += s.duration_s;
+  }
+  double longest = 0;
+  for (const auto& [part, all] : seconds) longest = std::max(longest, all);
+  return SimTime::zero() + Duration::from_seconds(longest);
 }
 
 /// The label under which aiohttp's users count a request whose server is gone. A gateway answers in
@@ -103,7 +117,10 @@ RunResult Simulation::run_to_end() {
   const RunView view{plan_, router_->endpoints(), servers_->replicas(), *router_,
                      client_->load().stages()};
   observers_.start(view);
+  const SimTime least =
+      outages_ ? end_of_demand(plan_.scenario.workload, view.stages) : SimTime::zero();
   if (outages_) outages_->begin();
+  if (least > SimTime::zero()) outages_->fleet().begin_report(SimTime::zero());
   client_->schedule(SimTime::zero());
   // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
   while (!(live_.outstanding() == 0 && client_->load().finished())) {
@@ -119,18 +136,30 @@ RunResult Simulation::run_to_end() {
   }
   if (!stopped_ && (live_.outstanding() > 0 || !client_->load().finished()))
     report_stuck(queue_.now());
+  const SimTime end = stopped_ ? queue_.now() : idle_until(least);
   if (options_.check && !stopped_) verify();
-  for (Observer* o : observers_) o->on_end(queue_.now());
+  for (Observer* o : observers_) o->on_end(end);
   recorder_->note_decision_queue(router_->decision_queue());
   recorder_->note_replays(router_->failed_replays());
   if (at_router_.gateway) recorder_->note_gateway(*at_router_.gateway);
   recorder_->note_streams(live_.most_outstanding());
-  if (outages_) recorder_->note_fleet(outages_->fleet(), queue_.now());
-  RunResult found = recorder_->take_result(client_->load(), moves_->links(), options_.seed,
-                                           queue_.now(), stopped_);
+  if (outages_) recorder_->note_fleet(outages_->fleet(), end);
+  RunResult found =
+      recorder_->take_result(client_->load(), moves_->links(), options_.seed, end, stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);
   if (!client_sees_tokens(plan_.scenario.workload)) forget_token_times(found);
   return found;
+}
+
+// Servers are there, and are scaled, until the hours of a demand end in which nobody asks any more.
+SimTime Simulation::idle_until(SimTime least) {
+  const SimTime end = std::max(queue_.now(), least);
+  while (const std::optional<Event> event = queue_.pop()) {
+    if (event->time >= end) break;
+    if (observers_.next_tick() <= event->time) observers_.tick(event->time, servers_->replicas());
+    handle(*event);
+  }
+  return end;
 }
 
 void Simulation::throw_end_of_time() const {
@@ -177,7 +206,8 @@ void Simulation::handle(const Event& e) {
       go_again(e.subject, e.time);
       break;
     case EventKind::kFleet:
-      outages_->tick(e.time, client_->load().next_action() == SimTime::max());
+      outages_->tick(
+          e.time, client_->load().next_action() == SimTime::max() && !client_->load().finished());
       break;
     case EventKind::kLost:
       lose_connection(e.subject, e.time);
@@ -695,7 +725,8 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   }
   if (FleetMeters* meters = outages_ ? outages_->meters() : nullptr)
     if (outcome != workloads::Outcome::kSuccess) meters->on_failed();
-  const RequestRecord record = recorder_->on_done(live, outcome, now);
+  const bool whole = !outages_ || outages_->fleet().is_whole_since(live.sent);
+  const RequestRecord record = recorder_->on_done(live, outcome, whole, now);
   for (Observer* o : observers_) o->on_done(record);
   recorder_->close(record, request.stage, now);
   if (at_router_.gateway && live.route.routed) {

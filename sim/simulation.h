@@ -69,6 +69,7 @@ class Simulation final : private RequestFlow {
 
  private:
   RunResult run_to_end();
+  SimTime idle_until(SimTime least);
   void handle(const Event& e);
   [[noreturn]] void throw_end_of_time() const;
   /// The pool whose servers the open requests wait for; nothing where they wait for something else.

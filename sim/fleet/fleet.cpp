@@ -75,6 +75,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
                           .deployment = p,
                           .known_pod = i < pool.replicas ? 0 : -1});
   }
+  note_strength(SimTime::zero());
 }
 
 void Fleet::begin() {
@@ -115,7 +116,7 @@ void Fleet::list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& ou
     FleetPod& pod = out.emplace_back();
     pod.id = s.pod << 32 | i;
     pod.state.ready = serves(i) || s.state == State::kLost;
-    pod.state.terminating = s.state == State::kEnding;
+    pod.state.terminating = s.state == State::kEnding || s.state == State::kClosing;
     pod.state.started = s.created;
     pod.state.ready_changed = s.since;
     if (s.state == State::kStarting && now < s.container) pod.state.phase = HpaPodPhase::kPending;
@@ -433,11 +434,11 @@ void Fleet::begin_roll_out(const FleetEventConfig& e, SimTime now) {
 void Fleet::crash(std::uint32_t server, std::optional<Duration> repair, SimTime now) {
   Server& s = servers_[server];
   mark(now, "crashes", server);
-  if (s.state == State::kEnding) {
+  if (s.state == State::kEnding || s.state == State::kClosing) {
     end(server, now);
     return;
   }
-  if (s.state == State::kReady && now - s.since > kForgetsCrashes) s.crashes = 0;
+  if (now - s.container > kForgetsCrashes) s.crashes = 0;
   ++s.crashes;
   ++s.epoch;
   if (s.state == State::kReady) {
@@ -458,7 +459,8 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   Server& s = servers_[server];
   mark(now, "vanishes with its machine", server);
   ++s.epoch;
-  const bool ending = s.state == State::kEnding, was_ready = s.state == State::kReady;
+  const bool ending = s.state == State::kEnding || s.state == State::kClosing,
+             was_ready = s.state == State::kReady;
   const SimTime since = s.since;
   if (is_serving(s.state)) actions_.stop(server, ServerEnd::kVanished, now);
   actions_.lose_machine(server, now);
@@ -479,7 +481,7 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
 
 void Fleet::evict(std::uint32_t server, bool asks_again, SimTime now) {
   const Server& s = servers_[server];
-  if (s.state == State::kEnding || s.state == State::kAbsent) return;
+  if (s.state == State::kEnding || s.state == State::kClosing || s.state == State::kAbsent) return;
   if (!budget_allows(server, now)) {
     if (!asks_again) mark(now, "waits for its disruption budget", server);
     book(later(now, kEvictAgain), What::kEvict, server);
@@ -498,6 +500,7 @@ bool Fleet::budget_allows(std::uint32_t server, SimTime now) {
   const Server& s = servers_[server];
   if (s.state == State::kStarting && now < s.container) return true;
   const FleetPool& pool = pools_[s.pool];
+  if (pool.most_evicted.empty() && pool.min_available.empty()) return true;
   const std::int64_t all = owner_of(s).replicas;
   const std::int64_t healthy = ready_of(s.deployment);
   const std::int64_t least =
@@ -571,12 +574,20 @@ void Fleet::terminate(std::uint32_t server, SimTime now) {
   ++s.epoch;
   if (s.state == State::kReady || s.known_pod == s.pod)
     book(later(now, discovery_.leave), What::kLeave, server);
+  const TerminationConfig& t = pools_[s.pool].termination;
+  // The hook is for every container that runs, and what it starts then ends at once.
+  const bool starts = s.state == State::kStarting || s.state == State::kDown;
+  if (const Duration hook = std::min(t.pre_stop, t.grace);
+      starts && now >= s.container && hook > Duration::zero()) {
+    set_state(server, State::kClosing, now);
+    book(later(now, hook), What::kKill, server);
+    return;
+  }
   if (s.state != State::kReady) {
     end(server, now);
     return;
   }
   set_state(server, State::kEnding, now);
-  const TerminationConfig& t = pools_[s.pool].termination;
   book(later(now, std::min(t.pre_stop, t.grace)), What::kTerminate, server);
   book(later(now, t.grace), What::kKill, server);
 }
@@ -630,6 +641,7 @@ void Fleet::set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now)
   note(now, "scales from " + std::to_string(d.replicas) + " to " + std::to_string(replicas),
        pools_[pool].name);
   d.replicas = replicas;
+  note_strength(now);
   add_point(pool, now);
   if (d.sets.size() > 1) (void)resize(d, true, now);
   reconcile(d, now);
@@ -768,9 +780,20 @@ void Fleet::set_state(std::uint32_t server, State state, SimTime now) {
   count(state, 1);
   t.result.most_servers = std::max(t.result.most_servers, t.servers);
   t.result.least_ready = std::min(t.result.least_ready, t.ready);
+  note_strength(now);
   add_point(s.pool, now);
   s.state = state;
   s.since = now;
+}
+
+void Fleet::note_strength(SimTime now) {
+  std::int64_t ready = 0, wanted = 0;
+  for (const Tally& t : tallies_) ready += t.ready;
+  for (const Deployment& d : deployments_) wanted += d.replicas;
+  if (ready < wanted || ready == 0)
+    whole_since_ = SimTime::max();
+  else
+    whole_since_ = std::min(whole_since_, now);
 }
 
 void Fleet::add_point(std::uint32_t pool, SimTime now) {

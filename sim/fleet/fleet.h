@@ -29,7 +29,7 @@ struct FleetPool {
   StartUpTimes start_up;
   TerminationConfig termination;
   std::optional<AutoscalerConfig> autoscaler;
-  std::string most_evicted, min_available;  ///< A PodDisruptionBudget; neither: 1 may be missing.
+  std::string most_evicted, min_available;  ///< A PodDisruptionBudget; neither: there is none.
 };
 
 /// How a server ends.
@@ -119,6 +119,12 @@ class Fleet {
   std::int64_t ready(std::uint32_t pool) const { return tallies_[pool].ready; }
   /// Ready servers of the Deployment that began in a pool. O(servers).
   std::int64_t ready_of(std::uint32_t deployment) const;
+  /// Since then as many have served as are wanted of all pools together, and one at least.
+  bool is_whole_since(SimTime at) const { return whole_since_ <= at; }
+  /// A router that notices failures by itself meets one that no longer serves.
+  void find_dead(std::uint32_t server, SimTime now) {
+    if (!serves(server) && servers_[server].known_pod >= 0) leave(server, now);
+  }
 
  private:
   enum class State : std::uint8_t {
@@ -127,6 +133,7 @@ class Fleet {
     kReady,
     kEnding,
     kDown,
+    kClosing,  ///< As kEnding, but it never served: its preStop hook sleeps.
     kLost,     ///< Its machine is gone, and Kubernetes takes it for ready.
     kVanished  ///< Kubernetes knows.
   };
@@ -256,6 +263,7 @@ class Fleet {
   void reuse_place(const Server& s, SimTime now);
   void set_state(std::uint32_t server, State state, SimTime now);
   static void count_time(Tally& tally, SimTime now);
+  void note_strength(SimTime now);
   void add_point(std::uint32_t pool, SimTime now);
   void note(SimTime at, std::string what, std::string subject);
   void note_in_vain(std::uint32_t event, SimTime at, const std::string& why);
@@ -286,6 +294,7 @@ class Fleet {
   std::uint64_t order_ = 0;
   SimTime booked_ = SimTime::max();
   bool reconciling_ = false;
+  SimTime whole_since_ = SimTime::max();  ///< The end of time while it is not.
   std::optional<SimTime> reported_since_;
   FleetResult result_;
 };

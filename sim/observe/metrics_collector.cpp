@@ -8,16 +8,12 @@ namespace routesim::sim {
 
 namespace {
 
-/// Share of the requests that time-outs and refusals (429, 503) end, less two standard errors. They
-/// keep a queue from growing, and the load is no less for that.
-double turned_away(const StageResult& stage) {
-  double share = 0;
-  for (const auto& [label, count] : stage.failures_by_label)
-    if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
-      share += static_cast<double>(count) / static_cast<double>(stage.requests);
-  return share > 0 ? share - 2 * std::sqrt(share * std::max(0.0, 1 - share) /
-                                           static_cast<double>(stage.requests))
-                   : 0;
+/// The share of requests, less two standard errors.
+double share_of(std::int64_t some, std::int64_t requests) {
+  if (some == 0) return 0;
+  const auto all = static_cast<double>(requests);
+  const double share = static_cast<double>(some) / all;
+  return share - 2 * std::sqrt(share * std::max(0.0, 1 - share) / all);
 }
 
 /// Samples of one metric that all stages together keep exactly, so that a week of hours takes no
@@ -58,6 +54,7 @@ MetricsCollector::MetricsCollector(const std::vector<workloads::StageInfo>& stag
   for (const workloads::TrafficClass& c : workload.classes)
     classes_.emplace_back().info.name = c.name;
   growth_.resize(stages_.size());
+  turned_away_.resize(stages_.size());
 }
 
 std::int64_t MetricsCollector::counted(std::int64_t generated) const {
@@ -101,6 +98,11 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   if (!classes_.empty() && s.info.reported) count_done(classes_[r.traffic_class], r, failure_label);
 }
 
+void MetricsCollector::on_turned_away(StageId stage, std::string_view label) {
+  if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
+    ++turned_away_[stage.value()];
+}
+
 void MetricsCollector::count_done(StageResult& s, const RequestRecord& r,
                                   const char* failure_label) const {
   s.last_end = std::max(s.last_end, r.end + r.held_open);
@@ -138,7 +140,7 @@ void MetricsCollector::measure_growth() {
     if (!s.keeps_rate()) continue;
     s.queue_growth = growth_[i].per_second(s.send_duration_s());
     s.most_growth = growth_[i].most_per_second(s.send_duration_s());
-    s.turned_away = turned_away(s);
+    s.turned_away = share_of(turned_away_[i], s.requests);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "sim/observe/queue_growth.h"
@@ -25,6 +26,9 @@ class MetricsCollector {
   /// A gap that was longer than a step, of a request of `stage`.
   void on_gap(StageId stage, Duration gap);
   void on_done(const RequestRecord& record, const char* failure_label);
+  /// A request failed although no server was missing. Time-outs and refusals (429, 503) keep a
+  /// queue from growing, and the load is no less for that.
+  void on_turned_away(StageId stage, std::string_view failure_label);
   StageResult& stage(StageId id) { return stages_[id.value()]; }
   /// Of all reported stages so far.
   SimTime first_send() const;
@@ -50,8 +54,9 @@ class MetricsCollector {
 
   double output_token_scale_;
   std::vector<StageResult> stages_;
-  std::vector<StageResult> classes_;  ///< By traffic class.
-  std::vector<QueueGrowth> growth_;   ///< By stage.
+  std::vector<StageResult> classes_;       ///< By traffic class.
+  std::vector<QueueGrowth> growth_;        ///< By stage.
+  std::vector<std::int64_t> turned_away_;  ///< By stage.
 };
 
 }  // namespace routesim::sim

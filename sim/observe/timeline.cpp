@@ -25,13 +25,21 @@ double chance_of(std::int64_t good, std::int64_t sent, double share) {
 
 }  // namespace
 
-double Timeline::count_missed() const {
-  std::vector<bool> bins(sent.size());  // Stretches of two loads of a mix may overlap.
+std::vector<bool> Timeline::missed_bins() const {
+  // A minute counts where something was asked in it, whichever of its bins that was.
+  const std::size_t in_minute = std::max<std::size_t>(1, std::llround(60 / bin_s));
+  const auto is_asked = [&](std::size_t minute) {
+    const std::size_t end = std::min(sent.size(), (minute + 1) * in_minute);
+    for (std::size_t i = minute * in_minute; i < end; ++i)
+      if (answered[i] + failed[i] > 0) return true;
+    return false;
+  };
+  std::vector<bool> bins(sent.size());
   for (const MissedSpan& span : goals ? goals->missed : std::vector<MissedSpan>{})
     for (auto i = static_cast<std::size_t>(std::llround(span.from_s / bin_s));
          i < bins.size() && static_cast<double>(i) * bin_s < span.to_s; ++i)
-      bins[i] = answered[i] + failed[i] > 0;
-  return static_cast<double>(std::ranges::count(bins, true)) * bin_s / 60;
+      bins[i] = is_asked(i / in_minute);
+  return bins;
 }
 
 double Timeline::minutes() const {

@@ -35,8 +35,8 @@ struct Timeline {
 
   /// From the first bin with a request to the last one.
   double minutes() const;
-  /// Goals::missed_minutes by its bins.
-  double count_missed() const;
+  /// Those of Goals::missed, but for minutes in which nothing is sent.
+  std::vector<bool> missed_bins() const;
 };
 
 /// The share of requests within the goals that is looked for where a scenario expects none.

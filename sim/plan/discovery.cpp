@@ -91,18 +91,18 @@ constexpr std::array kFacts = std::to_array<DiscoveryFacts>({
      .leave = kWatch,
      .leave_unseen = Duration::milliseconds(7'500),
      .by_lease = true,
-     .source =
-         "Dynamo @0f249f5 lib/runtime/src/transports/etcd.rs and etcd/lease.rs: a lease of 10 "
-         "s, renewed every 5, that a worker which ends in order revokes; --migration-limit "
-         "is 0"},
+     .finds_dead = true,
+     .source = "Dynamo @0f249f5 lib/runtime/src/component/client.rs: report_instance_down; "
+               "lib/runtime/src/transports/etcd.rs and etcd/lease.rs: a lease of 10 "
+               "s, renewed every 5, that a worker which ends in order revokes; --migration-limit "
+               "is 0"},
     {.of = "ray",
      .join = kWatch,
      .leave = kWatch,
      .leave_unseen = Duration::seconds(5),
      .by_lease = true,
+     .finds_dead = true,
      .retries = kRayRetries,
-     .not_simulated = "one habit: a handle forgets a replica that it finds dead at once; here it "
-                      "may choose it again until `routing.discovery.leave_unseen` is over",
      .source =
          "Ray @0016b72 python/ray/serve/_private/constants.py: "
          "DEFAULT_HEALTH_CHECK_PERIOD_S = 10, of which half passes in the mean; an actor that "

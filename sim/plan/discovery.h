@@ -34,12 +34,13 @@ struct RouterRetries {
 
 /// Delays are typical ones, without the time that the network takes.
 struct DiscoveryFacts {
-  std::string_view of;     ///< The section of a family, or a product that has none.
-  Duration join;           ///< From a server that is ready to a router that sends to it.
-  Duration leave;          ///< From the end of a server that was asked to end.
-  Duration leave_unseen;   ///< From a crash.
-  bool by_lease = false;   ///< A lost machine is missed as a crash is; others wait for Kubernetes.
-  bool by_checks = false;  ///< The router checks: it never misses a server that is back in time.
+  std::string_view of;      ///< The section of a family, or a product that has none.
+  Duration join;            ///< From a server that is ready to a router that sends to it.
+  Duration leave;           ///< From the end of a server that was asked to end.
+  Duration leave_unseen;    ///< From a crash.
+  bool by_lease = false;    ///< A lost machine is missed as a crash is; others wait for Kubernetes.
+  bool by_checks = false;   ///< The router checks: it never misses a server that is back in time.
+  bool finds_dead = false;  ///< It leaves out a server that is gone with the first request lost.
   RouterRetries retries = {};
   std::string_view not_simulated = "";  ///< The part of the above that a run does not act on.
   std::string_view source;              ///< File and release.

@@ -178,6 +178,9 @@ class EventCheck {
           {"max_unavailable", e_.max_unavailable}})
       if (!text.empty() && !servers_of(text, 1, true))
         error(key, kNumberOrPercent + text + ")", "for example 1, or 25%");
+    if (const auto all = servers_of(e_.max_unavailable, 100, false);
+        e_.max_unavailable.ends_with('%') && all && *all > 100)
+      error("max_unavailable", "must be at most 100% (got " + e_.max_unavailable + ")");
     // Kubernetes refuses it, too. A percentage above 0 is at least one server when rounded up.
     if (servers_of(e_.max_surge, 1, true) == 0 && servers_of(e_.max_unavailable, 1, true) == 0)
       error("max_unavailable", "is 0 beside a max_surge of 0: nothing could roll",

@@ -749,7 +749,7 @@ WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics
     set_release_defaults(out.load, !from_2026(s.cluster.pools.front().engine.preset));
   warn_of_warm_up(out, diagnostics);
   if (out.demand) prepare_demand(out, diagnostics);
-  if (out.hold) check_hold(*out.hold, held(out, *s.workload.hold), diagnostics);
+  if (const auto hold = out.hold) check_hold(*hold, held(out, *hold), diagnostics);
   return out;
 }
 
@@ -939,8 +939,8 @@ bool set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inpu
   for (std::size_t i = 0; i < s.workload.mix.size(); ++i) mix.parts.push_back(maker(i));
   if (s.workload.hold) {
     warn_of_warm_up(s.workload, diagnostics);
-    if (!check_hold(*s.workload.hold, held(mix, *s.workload.hold, s.seed), diagnostics))
-      return false;
+    const HeldRate hold = *at_scaled_rate(s.workload, diagnostics).hold;
+    if (!check_hold(hold, held(mix, hold, s.seed), diagnostics)) return false;
     for (std::size_t i = 0; i < s.workload.mix.size(); ++i)
       if (s.workload.mix[i].demand) diagnostics.warning({}, part_path(i) + ".demand", kHeldInstead);
   }
@@ -1053,6 +1053,7 @@ std::string hold_rate(RunPlan& plan, const HeldRate& hold) {
   }
   if (!why_not.empty()) return why_not;
   plan.scenario.workload.hold = hold;
+  plan.scenario.workload.rate_scale = 1;
   plan.scenario.workload.demand.reset();
   return {};
 }
@@ -1066,8 +1067,12 @@ WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagn
     out.mix[i].demand = std::move(scaled.demand);
     place_in_mix(found, workload, i, diagnostics);
   }
+  if (out.hold) {
+    out.hold->rate *= workload.rate_scale;
+    return out;
+  }
   if (workload.rate_scale == 1 || !workload.mix.empty()) return out;
-  if (out.demand && !out.hold) {
+  if (out.demand) {
     out.demand->scale *= workload.rate_scale;
     return out;
   }

@@ -39,7 +39,8 @@ void describe_life(Describer& d, PoolConfig& c) {
       d,
       {.name = "most_evicted",
        .doc = "Servers that may be missing when one is drained, or a percentage of those that the "
-              "pool is to have: maxUnavailable of a PodDisruptionBudget. Absent: 1.",
+              "pool is to have: maxUnavailable of a PodDisruptionBudget. Absent: none forbids a "
+              "drain.",
        .plain = true},
       c.most_evicted);
   field(d,

@@ -19,6 +19,7 @@ namespace routesim::sim {
 /// One endpoint at the instant of a decision: what the router knew, and what was true.
 struct EndpointFacts {
   std::string name;
+  bool is_known = true;  ///< The router knows that it is there.
   bool scraped = false;  ///< The router has read its metrics at all.
   SimTime scraped_at;    ///< When the metrics it read were taken.
   double known_waiting = 0, known_running = 0, known_kv_usage = 0;

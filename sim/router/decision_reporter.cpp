@@ -72,6 +72,7 @@ EndpointFacts DecisionReporter::facts(std::uint32_t row, const DecisionSubject& 
   const policies::EndpointTable& table = subject.table;
   EndpointFacts f;
   f.name = endpoints_[endpoints_.first(row)].name;
+  f.is_known = std::ranges::find(table.candidates(), row) != table.candidates().end();
   if (table.has_metrics(row)) {
     f.scraped = true;
     f.scraped_at = table.updated()[row];

@@ -537,6 +537,28 @@ TEST(Fleet, TakesALostServerForReadyForAWhile) {
   EXPECT_FALSE(pods_at({pool_of(2, 6)}, {loss}, 50'011).at(0).state.ready);
 }
 
+// A container that starts has its preStop hook, too, before it ends; a pod that waits for its image
+// has none. Neither is asked for a budget where there is none.
+TEST(Fleet, EndsContainersThatStartBehindTheirHook) {
+  FleetPool pool = pool_of(1, 4);
+  pool.termination.pre_stop = ms(30);
+  FleetEventConfig up = event(FleetEventKind::kScale, 10);
+  up.replicas = 2;
+  const auto gone_at = [&](std::int64_t at) {
+    FleetEventConfig down = event(FleetEventKind::kScale, at);
+    down.replicas = 1;
+    FleetResult result;
+    (void)told({pool}, {up, down}, {}, &result, 1'000);
+    EXPECT_EQ(marks_of(result).back(), "p-1 is gone");
+    return result.marks.back().at_s;
+  };
+  EXPECT_DOUBLE_EQ(gone_at(40), 0.04);  // The image is there at 50.
+  EXPECT_DOUBLE_EQ(gone_at(60), 0.09);
+  FleetResult result;
+  (void)told({pool_of(2, 6)}, {event(FleetEventKind::kDrain, 10, {0, 1})}, {}, &result, 1'000);
+  EXPECT_EQ(result.pools[0].least_ready, 0) << "without a budget all may go at once";
+}
+
 // IfHealthyBudget: a server that is not ready goes only while enough are healthy without it. One
 // whose image is not there yet always may.
 TEST(Fleet, EvictsUnreadyServersAsTheDefaultPolicyDoes) {

@@ -345,7 +345,7 @@ TEST(Timeline, LongRunsAreJudgedByTheMinute) {
   t.goals->missed = missed_spans(t);
   ASSERT_EQ(t.goals->missed.size(), 1U);
   EXPECT_EQ(t.goals->missed[0].from_s, 3'660);
-  EXPECT_EQ(t.count_missed(), 1);
+  EXPECT_EQ(std::ranges::count(t.missed_bins(), true), 1);
   EXPECT_EQ(c.folded().timeline().bin_s, 1'920);
   EXPECT_EQ(c.folded().timeline().sent.front(), 32 * 20);
 }
@@ -369,11 +369,23 @@ TEST(Timeline, JoinsAdjacentMisses) {
   EXPECT_EQ(found[1].to_s, 300);
 }
 
+// One request a minute, in the last of four bins: each minute counts as a whole.
+TEST(Timeline, MinutesAreMissedAsAWhole) {
+  Timeline t = judged({0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.95);
+  t.bin_s = 15;
+  t.goals->good.resize(t.sent.size());
+  t.goals->missed = missed_spans(t);
+  ASSERT_EQ(t.goals->missed.size(), 1U);
+  // From the first of them on, 45 s after the start, to the end.
+  EXPECT_EQ(std::ranges::count(t.missed_bins(), true), 17);
+}
+
 TEST(Timeline, GapsWithoutRequestsAreBridgedForFiveMinutes) {
   Timeline t = judged({20, 10, 0, 0, 10, 20}, {20, 0, 0, 0, 0, 20}, 0.95);
   t.goals->missed = missed_spans(t);
   EXPECT_EQ(t.goals->missed.size(), 1U);
-  EXPECT_EQ(t.count_missed(), 2) << "a minute without a request is none in which a goal is missed";
+  EXPECT_EQ(std::ranges::count(t.missed_bins(), true), 2)
+      << "a minute without a request is none in which a goal is missed";
   EXPECT_EQ(t.minutes(), 6);
   const std::vector<std::int64_t> none(8);
   EXPECT_EQ(missed_spans(judged({10, 0, 0, 0, 0, 0, 0, 10}, none, 0.95)).size(), 2U);
