@@ -81,6 +81,54 @@ TEST_F(FleetCli, SaysWhatItCosts) {
   EXPECT_EQ(run({"run", file, "--quiet", "--set", "expect=[fleet_cost > 1]"}).code, 1);
 }
 
+// Servers are paid for over all hours of a demand: two hours of which nobody asks in the last one,
+// or in the first one. An autoscaler goes on in them.
+TEST_F(FleetCli, CostsAllHoursOfADemand) {
+  const auto cost = [this](const std::string& profile, const std::string& pool) {
+    const std::string file = write(
+        "s.yaml",
+        "name: s\nworkload:\n  demand: {period: 2h, days: 0.0833333333333333, profile: " + profile +
+            "}\n  groups: {requests: 1, rate: 1, groups: 1, prefix_len: 16, suffix_len: 16, "
+            "output_len: 4}\n"
+            "cluster:\n  pools:\n  - {name: a, accelerator: H100-SXM, model: Qwen3-8B, "
+            "gpu_price_per_hour: 4, " +
+            pool + "}\nrouting: {balancer: round-robin}\n");
+    return fleet(file)["pools"][0];
+  };
+  const std::string early = "[{at: 0h, rate: 0.05}, {at: 1h, rate: 0}]";
+  const std::string late = "[{at: 0h, rate: 0}, {at: 1h, rate: 0.05}]";
+  for (const std::string& profile : {early, late}) {
+    EXPECT_DOUBLE_EQ(cost(profile, "replicas: 1")["server_hours"].get<double>(), 2.0);
+    EXPECT_DOUBLE_EQ(cost(profile, "replicas: 1")["cost"].get<double>(), 8.0);
+  }
+  // Nothing waits: the second server goes when five minutes of that have passed.
+  const Json scaled =
+      cost(early,
+           "replicas: 2, autoscaler: {kind: hpa, max_replicas: 2, metrics: [{type: pods, query: "
+           "'vllm:num_requests_waiting', target: 100}]}");
+  EXPECT_NEAR(scaled["server_hours"].get<double>(), 2 + 315 / 3600.0, 0.02);
+}
+
+// 25 of 120 requests find no server, or lose it, in 25 s of an outage: that is no overload.
+TEST_F(FleetCli, CallsAnOutageNoOverload) {
+  const std::string file = scenario(
+      "goodput: [e2el:2s]\nevents: [{kind: crash, at: 30s, servers: [0, 1, 2, 3], lasts: 25s}]\n");
+  const Json found =
+      Json::parse(run({"run", file, "--quiet", "--no-capacity", "-o", "json"}).out)["variants"][0];
+  EXPECT_NEAR(found["summary"]["failures"]["count"].get<double>(), 26, 2);
+  EXPECT_EQ(found["stages"][0]["overloaded"], false);
+}
+
+// What it sustains is a question about a fleet that stays.
+TEST_F(FleetCli, FindsNoCapacityOfAFleetThatChanges) {
+  const std::string file = scenario("events: [{kind: scale, at: 60s, replicas: 2}]\n");
+  const Json found = Json::parse(run({"run", file, "--quiet", "-o", "json"}).out)["variants"][0];
+  EXPECT_EQ(found["capacity"]["why_not"], "events change its servers");
+  const std::string empty =
+      scenario("events: [{kind: scale, at: 0s, replicas: 2}]\n", ", gpu_price_per_hour: 1");
+  EXPECT_EQ(run({"run", empty, "--quiet", "--set", "cluster.pools[0].replicas=0"}).code, 0);
+}
+
 // The cost of a fleet that does not change: four servers from the first send to the last end.
 TEST_F(FleetCli, SaysWhatAFixedFleetCosts) {
   const std::string priced = scenario("goodput: [e2el:2s]\n", ", gpu_price_per_hour: 3.5");

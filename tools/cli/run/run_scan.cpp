@@ -161,6 +161,15 @@ bool set_replicas(LoadedVariant& variant, const Scan& scan, std::int64_t replica
   const std::ptrdiff_t pool = pool_of(variant, scan, diagnostics);
   if (pool < 0) return false;
   const auto index = static_cast<std::size_t>(pool);
+  const std::string& name = variant.scenario.cluster.pools[index].name;
+  for (const sim::FleetEventConfig& e : variant.scenario.events)
+    if (e.to == name) {
+      diagnostics.error(variant.provenance.nearest("events"), "events",
+                        "roll servers out to pool " + printable(name) +
+                            ", which has as many as the pool that they leave",
+                        "name that pool behind --replicas");
+      return false;
+    }
   variant.scenario.cluster.pools[index].replicas = replicas;
   variant.provenance.record(child_path(element_path("cluster.pools", index), "replicas"),
                             {.file = "--replicas"});

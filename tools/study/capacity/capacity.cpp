@@ -421,6 +421,16 @@ class Search {
   std::optional<RateProbe> sustained_, grows_;
 };
 
+/// Prefix caches and batches of more servers take more requests to fill, and a queue that grows
+/// until they are shows no overload. Few endpoints have as many requests each as so many have.
+double probe_factor(const sim::RunPlan& plan) {
+  constexpr double kEndpoints = 5;
+  double endpoints = 0;
+  for (const sim::ResolvedPool& pool : plan.pools)
+    endpoints += static_cast<double>(pool.config.replicas * pool.config.data_parallel);
+  return std::max(1.0, endpoints / kEndpoints);
+}
+
 /// A rate near the capacity, from what the stages of a run sent and answered; 0 without a success.
 double guess_capacity(const sim::RunResult& result) {
   double guess = 0;
@@ -436,8 +446,11 @@ double guess_capacity(const sim::RunResult& result) {
 
 }  // namespace
 
-RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& rules, Experiment& experiment,
+RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& asked, Experiment& experiment,
                      Diagnostics& found) {
+  WatchRules rules = asked;
+  rules.most_sends =
+      static_cast<std::int64_t>(probe_factor(plan) * static_cast<double>(asked.most_sends));
   sim::RunPlan held = plan;
   sim::forget_events(held);
   // The watch ends it before, unless a client falls behind.
@@ -465,9 +478,13 @@ Capacity find_capacity(const sim::RunPlan& plan, const CapacityRules& rules, Exp
                        Diagnostics& found) {
   for (const sim::ResolvedPool& pool : plan.pools)
     if (pool.config.autoscaler) return {.why_not = "an autoscaler changes its servers"};
+  for (const sim::FleetEventConfig& e : plan.scenario.events)
+    if (e.kind == sim::FleetEventKind::kScale || !e.to.empty())
+      return {.why_not = "events change its servers"};
   Search search(rules);
   std::int64_t requests = 0;
-  for (int probes = 0; probes < kMostProbes && requests < rules.most_sends; ++probes) {
+  const double most = probe_factor(plan) * static_cast<double>(rules.most_sends);
+  for (int probes = 0; probes < kMostProbes && static_cast<double>(requests) < most; ++probes) {
     const std::optional<double> rate = search.next();
     if (!rate) break;
     const RateProbe probe = probe_rate(

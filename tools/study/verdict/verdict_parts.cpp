@@ -183,6 +183,7 @@ Knee rate_knee(const std::vector<const VariantView*>& variants, const std::strin
   knee.capacity = capacity;
   knee.text = "sustains " + per_second(*capacity->rate) + " " + interval_text(*capacity) +
               (capacity->limit.empty() ? "" : ", limited by " + capacity->limit) +
+              (variants.front()->happened.empty() ? "" : ", without its events") +
               (knee.seen.empty() ? "" : "; " + knee.seen);
   return knee;
 }
