@@ -1,6 +1,8 @@
 // When goals are missed, what is said to have happened then, and the sentences about it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/plan/fleet_plan.h"
 #include "tests/sim/plan_fixture.h"
 #include "tools/results/metric_name.h"
@@ -304,7 +306,8 @@ VariantView view(const std::string& name, std::vector<sim::MissedSpan> missed) {
                         .answered = std::vector<std::int64_t>(240, 40),
                         .failed = std::vector<std::int64_t>(240)};
   v.timeline->goals = Timeline::Goals{.share = 0.95, .missed = std::move(missed)};
-  v.timeline->goals->missed_minutes = v.timeline->count_missed();
+  v.timeline->goals->missed_minutes =
+      static_cast<double>(std::ranges::count(v.timeline->missed_bins(), true)) * 15 / 60;
   return v;
 }
 

@@ -619,7 +619,7 @@ void expect_true_survival(const Json& r, const Said& said) {
   EXPECT_TRUE(same ? more == 0 : more >= 0);
   const bool one = fleet_words(bare["replicas"]) == "1 a";
   EXPECT_TRUE(said.has("It also holds through " + names +
-                       (same ? ", which costs nothing: the steady rate takes as many servers."
+                       (same ? ", which costs nothing: without that the fleet would be the same."
                              : ", which costs $" + fixed(more, 2) +
                                    " an hour: " + fleet_words(bare["replicas"]) + " at $" +
                                    fixed(bare["price_per_hour"], 2) + "/h " +

@@ -192,6 +192,10 @@ bool needs_goals(const MetricName& name) {
          name.metric == "minutes_missed";
 }
 
+bool is_of_run(const MetricName& m) {
+  return m.metric == "minutes_missed" || m.metric.starts_with("fleet_");
+}
+
 std::string owners_of(const MetricName& m) {
   if (m.metric == "fleet_cost") return "only runs whose pools have gpu_price_per_hour have it";
   if (m.metric.starts_with("fleet_"))

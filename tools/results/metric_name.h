@@ -40,6 +40,9 @@ MetricName goodput_metric();
 /// Whether the metric exists only where latency goals say which requests are good.
 bool needs_goals(const MetricName& name);
 
+/// Whether it is about the fleet over the whole run, so that no stage has it.
+bool is_of_run(const MetricName& name);
+
 /// Which runs have the metric: `only pools with engine.kv_tiers have it`. Empty: every run.
 std::string owners_of(const MetricName& name);
 

@@ -56,7 +56,9 @@ std::string ResultSet::no_values(const StageValues& stage, const MetricName& m) 
   if (!at) return "no such number in the results";
   const auto& series = stage.values[*at];
   const auto without = std::ranges::count_if(series, [](double v) { return std::isnan(v); });
-  const std::string owners = owners_of(m);
+  const std::string owners = is_of_run(m) && !stage.stage.empty()
+                                 ? "it is of the whole run, so leave out the stage"
+                                 : owners_of(m);
   const std::string why = owners.empty() ? "no request counts towards it" : owners;
   if (without == std::ssize(series)) return "no value: " + why;
   return "no value in " + std::to_string(without) + " of " + std::to_string(series.size()) +

@@ -135,7 +135,7 @@ Judgement judge_pair(const Comparison& c, const VariantPair& pair, const Gate& g
   if (d.percent) j.detail += ", " + percent_text(d) + " %";
   for (const VariantValues* variant : {pair.base, pair.changed}) {
     const std::string pooled = pooled_overload(*variant, c.stage);
-    if (pooled.empty()) continue;
+    if (pooled.empty() || is_of_run(gate.metric)) continue;
     j.decision = Decision::kUndecided;
     j.detail +=
         std::string("; ") + (variant == pair.base ? "BASE: " : "NEW: ") + pooled + ": give --stage";

@@ -114,7 +114,8 @@ Judgement judge_one(const Expectation& e, const ResultSet& set) {
     // More time in an overloaded stage raises latencies and failures further.
     const bool worsens = c.less && c.reference.empty() && c.metric.has_direction &&
                          c.metric.direction == sim::Direction::kSmallerIsBetter;
-    if (pooled.empty() || (worsens && j.decision == Decision::kFails)) continue;
+    if (pooled.empty() || is_of_run(c.metric) || (worsens && j.decision == Decision::kFails))
+      continue;
     j.decision = Decision::kUndecided;
     j.detail += "; " + pooled + ": give a stage";
   }
@@ -177,6 +178,11 @@ std::vector<Expectation> load_expectations(const LoadedScenario& scenario,
       known = is_known(config.stage, stages, "stage", at("stage"), child_path(path, "stage"),
                        diagnostics);
     }
+    if (condition.value && is_of_run(condition.value->metric) && !config.stage.empty())
+      diagnostics.error(at("stage"), child_path(path, "stage"),
+                        "stands beside " + condition.value->metric.text +
+                            ", which no stage has: it is of the whole run",
+                        "leave it out");
     if (!condition.value || !known || !applies) continue;
     const std::string& reference = condition.value->reference;
     if (!reference.empty() && !is_run(reference, scenario, selected, at("that"), path, diagnostics))

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cmath>
 #include <exception>
 #include <map>
@@ -240,8 +241,14 @@ std::string text_of(const FleetMark& m) { return m.subject + " " + m.what; }
 int direction(const std::string& text, const std::string& subject) {
   const std::string step = subject + " scales from ";
   if (!text.starts_with(step) || text.ends_with(" before")) return 0;
-  const std::int64_t from = std::stoll(text.substr(step.size()));
-  return std::stoll(text.substr(text.rfind(" to ") + 4)) > from ? 1 : -1;
+  const auto number = [](std::string_view t) {
+    std::int64_t n = -1;  // Another pool, whose name begins so.
+    std::from_chars(t.data(), t.data() + t.size(), n);
+    return n;
+  };
+  const std::string_view all = text;
+  const std::int64_t from = number(all.substr(step.size()));
+  return from < 0 ? 0 : number(all.substr(all.rfind(" to ") + 4)) > from ? 1 : -1;
 }
 
 /// The largest one of that time.
@@ -368,7 +375,7 @@ std::string Witness::tell(const sim::Timeline& t, const MissedSpan& span, double
               counted(static_cast<std::size_t>(during.worst.wanted), "server") + " serve" +
               (lacks ? "" : " then");
   } else if (!servers_.empty()) {
-    const std::int64_t ready = *ready_at(span.from_s);
+    const std::int64_t ready = *ready_at(first);
     servers = ready == 0   ? "no server serves"
               : ready == 1 ? "the one server serves"
                            : "all " + std::to_string(ready) + " serve";
@@ -399,11 +406,14 @@ void complete_timeline(const sim::TimelineCounter& whole,
              .share = expected.value_or(sim::kUsualShare),
              .expected = expected.has_value()};
   const Witness witness(scenario, run);
-  sim::Timeline minutes = whole.timeline();
+  std::vector<bool> bins(whole.timeline().sent.size());  // Stretches of two loads may overlap.
   const auto judge = [&](const sim::TimelineCounter& c, const std::string& load) {
     sim::Timeline own = c.timeline();
     own.goals = {.good = c.good(), .share = t.goals->share};
-    for (MissedSpan& span : sim::missed_spans(own)) {
+    own.goals->missed = sim::missed_spans(own);
+    const std::vector<bool> missed = own.missed_bins();
+    for (std::size_t i = 0; i < missed.size(); ++i) bins[i] = bins[i] || missed[i];
+    for (MissedSpan& span : own.goals->missed) {
       MissedSpan first = span;
       first.to_s = span.from_s + own.bin_s;
       span.why = load + witness.tell(own, span, c.last_miss_s(first), c.last_miss_s(span));
@@ -417,8 +427,8 @@ void complete_timeline(const sim::TimelineCounter& whole,
                                            : "load " + std::to_string(part)) +
                        ": ");
   std::ranges::stable_sort(t.goals->missed, {}, &MissedSpan::from_s);
-  minutes.goals = t.goals;
-  run.summary.fleet.missed_minutes = t.goals->missed_minutes = minutes.count_missed();
+  run.summary.fleet.missed_minutes = t.goals->missed_minutes =
+      static_cast<double>(std::ranges::count(bins, true)) * whole.timeline().bin_s / 60;
 }
 
 std::optional<sim::RunResult> simulate(const sim::RunPlan& plan, const sim::RunOptions& options,

@@ -520,6 +520,7 @@ std::string facts_table(const DecisionRecord& record) {
   table.add_row(
       {"endpoint", "scrape age, ms", "waiting", "running", "KV use, %", "prefix, tokens"});
   for (const EndpointFacts& f : record.endpoints) {
+    if (!f.is_known) continue;
     const auto known = [&](double value, int decimals) {
       return f.scraped ? fixed_text(value, decimals) : std::string("?");
     };
@@ -542,15 +543,16 @@ std::string alternatives_table(const DecisionStudy& study) {
   const Alternative& real = study.alternatives.front();
   for (const Alternative& a : study.alternatives) {
     const bool first = &a == &real;
-    table.add_row(
-        {printable(a.endpoint) + (first ? " (as it was)" : ""),
-         a.succeeded ? fixed_text(a.ttft_s * 1e3, 1) : "failed",
-         first || real.ttft_s == 0 ? "" : signed_percent(100 * (a.ttft_s / real.ttft_s - 1)) + " %",
-         fixed_text(a.latency_s, 3), std::to_string(a.cached_tokens),
-         fixed_text(a.mean_ttft_s * 1e3, 2),
-         first || real.mean_ttft_s == 0
-             ? ""
-             : signed_percent(100 * (a.mean_ttft_s / real.mean_ttft_s - 1)) + " %"});
+    table.add_row({printable(a.endpoint) + (first ? " (as it was)" : ""),
+                   a.succeeded ? fixed_text(a.ttft_s * 1e3, 1) : "failed",
+                   first || real.ttft_s == 0 || !a.succeeded
+                       ? ""
+                       : signed_percent(100 * (a.ttft_s / real.ttft_s - 1)) + " %",
+                   fixed_text(a.latency_s, 3), std::to_string(a.cached_tokens),
+                   fixed_text(a.mean_ttft_s * 1e3, 2),
+                   first || real.mean_ttft_s == 0
+                       ? ""
+                       : signed_percent(100 * (a.mean_ttft_s / real.mean_ttft_s - 1)) + " %"});
   }
   return table.str();
 }

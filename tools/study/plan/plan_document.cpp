@@ -257,7 +257,7 @@ std::string survives_sentence(const Choice& best) {
   const std::string through = fmt::format("{}", fmt::join(names, " and through "));
   if (bare == best.replicas.items)
     return "It also holds through " + through +
-           ", which costs nothing: the steady rate takes as many servers." + late;
+           ", which costs nothing: without that the fleet would be the same." + late;
   return fmt::format(
       "It also holds through {}, which costs {} an hour: {} at {}/h {} the steady rate, but {}.{}",
       through, dollars(best.price_per_hour - best.unprepared->price_per_hour),
@@ -328,7 +328,8 @@ std::string autoscaled_text(const PlanRecord& r, const DayOfFleet& fixed, const 
     change = fmt::format(" ({:+.0f} %)", 100 * (day.price_per_day / fixed.price_per_day - 1));
   return fmt::format("{} costs {} a day instead of {}{} {} {}.", printable(day.autoscaler),
                      dollars(day.price_per_day), dollars(fixed.price_per_day), change,
-                     day.meets ? "and" : "but", day_text(r, day));
+                     day.meets ? "and" : "but", day_text(r, day)) +
+         (day.note.empty() ? "" : " But " + printable(day.note, 500) + ".");
 }
 
 std::string mode_text(const DayOfFleet& day) {
@@ -423,7 +424,7 @@ std::string demand_sentence(const PlanRecord& r) {
   std::vector<std::string> goals;
   std::string failures;  // They are counted: no confidence is about them.
   for (const std::string& goal : r.goals)
-    if (!is_built_in(goal.substr(0, goal.find(' '))))
+    if (!is_built_in(goal.substr(0, goal.find(' '))) || goal.find("<=") == goal.npos)
       goals.push_back(goal);
     else if (goal.starts_with("failure_rate"))
       failures = "; and " + goal;
@@ -863,8 +864,12 @@ std::optional<Scatter> front_chart(const PlanRecord& r, std::size_t goal) {
   if (cheapest == nullptr) {
     s.title = "No fleet meets the goals; " + view.title + " against price";
   } else {
-    s.title = human(cheapest->x, Unit::kDollars) + " an hour buys the goals, with " + view.title +
-              " " + human(cheapest->y, view.unit);
+    const bool spares =
+        !r.plans.empty() && r.plans.front().replicas.items != r.plans.front().needed.items;
+    s.title = human(cheapest->x, Unit::kDollars) +
+              (spares ? " an hour meets the goals, spares left out, with "
+                      : " an hour buys the goals, with ") +
+              view.title + " " + human(cheapest->y, view.unit);
     const auto front = pareto_front(s);
     const Scatter::Point& best = s.points[front.back()];
     if (best.x > cheapest->x)

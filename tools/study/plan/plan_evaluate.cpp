@@ -26,6 +26,9 @@ namespace {
 /// A fleet without requests, which notes when something last came back.
 class DryFleet final : public sim::FleetActions {
  public:
+  /// Requests that a server has when it is asked to end go on for so long.
+  explicit DryFleet(Duration answer) : answer_(answer) {}
+
   /// When the last server, or router, is back.
   SimTime run(const sim::RunPlan& plan) {
     const sim::Scenario& s = plan.scenario;
@@ -38,12 +41,18 @@ class DryFleet final : public sim::FleetActions {
     fleet.begin();
     // A drain that its budget blocks for good is tried again without end.
     const SimTime longest = SimTime::zero() + Duration::seconds(30 * 86'400);
-    while (next < longest) fleet.tick(std::exchange(next, SimTime::max()));
+    while (next < longest) {
+      now_ = std::exchange(next, SimTime::max());
+      fleet.tick(now_);
+    }
     return back_;
   }
 
  private:
-  void start(std::uint32_t, SimTime now) override { back_ = now; }
+  void start(std::uint32_t server, SimTime now) override {
+    back_ = now;
+    ends_.erase(server);
+  }
   void stop(std::uint32_t, sim::ServerEnd, SimTime) override {}
   void join(std::uint32_t, std::int64_t, SimTime now) override { back_ = now; }
   void lose_machine(std::uint32_t, SimTime) override {}
@@ -55,12 +64,17 @@ class DryFleet final : public sim::FleetActions {
   void stop_router(std::uint32_t, SimTime) override {}
   void start_router(std::uint32_t, SimTime now) override { back_ = now; }
   void lead_router(std::uint32_t, SimTime now) override { back_ = now; }
-  std::int64_t requests_in(std::uint32_t) const override { return 0; }
+  /// Asked from the end of its preStop hook on.
+  std::int64_t requests_in(std::uint32_t server) const override {
+    return now_ < ends_.try_emplace(server, now_).first->second + answer_ ? 1 : 0;
+  }
   const sim::FleetMetrics& metrics(std::uint32_t, SimTime) override {
     throw std::logic_error("a dry run has no autoscaler");
   }
 
-  SimTime back_ = SimTime::zero();
+  Duration answer_;
+  SimTime back_ = SimTime::zero(), now_ = SimTime::zero();
+  mutable std::map<std::uint32_t, SimTime> ends_;  ///< When a server was asked to end.
 };
 
 /// The number of the pool that the event is about.
@@ -83,11 +97,13 @@ std::vector<sim::FleetEventConfig> possible(const sim::Scenario& s,
 }
 
 /// Until the last server that `events` touch is one that the router sends to again, by a dry run of
-/// the fleet without requests; 0 where nothing comes back. O(events and starts of servers).
-Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConfig> events) {
+/// the fleet, where what a server that ends still has takes `answer`; 0 where nothing comes back.
+/// O(events and starts of servers).
+Duration recovery_time(const sim::RunPlan& plan, std::vector<sim::FleetEventConfig> events,
+                       Duration answer) {
   sim::RunPlan changed = plan;
   sim::set_events(changed, std::move(events));
-  return DryFleet().run(changed) - SimTime::zero();
+  return DryFleet(answer).run(changed) - SimTime::zero();
 }
 
 }  // namespace
@@ -131,7 +147,7 @@ void check_survival(const sim::RunPlan& plan, const PlanSurvival& survival, std:
                 duration_text(kLongestWindow) + " (got " + duration_text(*e.at) + ")",
             "say how long the window is");
     if (!e.to.empty())
-      error(event + ".to", "names another pool, and a plan judges one fleet",
+      error(event + ".to", "names a pool, and a plan judges fleets that stay as they are",
             "leave it out to replace all servers by the same ones");
     const std::size_t pool = pool_of(s, e);
     if (pool == s.cluster.pools.size()) continue;
@@ -186,7 +202,7 @@ SurvivalPlan survival_plan(const sim::RunPlan& steady, const PlanSurvival& survi
                            Duration lead) {
   constexpr double kFewest = 1'000;
   std::vector<sim::FleetEventConfig> events = possible(steady.scenario, survival.events);
-  SurvivalPlan out{.plan = steady, .recovery = recovery_time(steady, events)};
+  SurvivalPlan out{.plan = steady, .recovery = recovery_time(steady, events, lead)};
   // Where an event only takes servers away, nothing recovers: the window goes on behind it.
   Duration last{};
   for (const sim::FleetEventConfig& e : events) last = std::max(last, *e.at);
@@ -509,7 +525,7 @@ double mean_price(const PlanSpace& space, const DayFleet& fleet, const sim::RunR
   std::ranges::stable_sort(changes, {}, &Change::at_s);
   FleetSize size = fleet.size;
   double sum = 0, since = 0;
-  const double end = (run.end - SimTime::zero()).to_seconds();
+  const double end = std::max(3600 * space.day.hours, (run.end - SimTime::zero()).to_seconds());
   for (const Change& c : changes) {
     sum += family.price(size) * (c.at_s - since);
     since = c.at_s;
@@ -578,6 +594,8 @@ void describe(Describer& d, DayOfFleet& r) {
   field(d, {"stages", "Of the day, that had requests."}, r.stages);
   field(d, {"missed", "Of these, that miss some goal."}, r.missed);
   field(d, {"goals", "By goal; one run, so without a confidence."}, r.goals);
+  text_unless_empty(d, {"note", "Queries of the autoscaler that mostly failed. Absent: none."},
+                    r.note);
 }
 
 std::vector<PlanGoal> day_goals(const std::vector<PlanGoal>& goals) {
@@ -615,17 +633,19 @@ ScenarioRequest day_request(const PlanSpace& space, const PlanFamily& family, co
 }
 
 void measure_day(const workloads::LoadGenerator& load, double growth, PlanDay& day) {
+  constexpr double kShort = 0.1;
   double seconds = 0, requests = 0, most = 0, longest = 0;
+  for (const workloads::StageInfo& stage : load.stages())
+    if (stage.reported) longest = std::max(longest, stage.duration_s);
   for (const workloads::StageInfo& stage : load.stages()) {
     if (!stage.reported) continue;
     const double asked = stage.requested_rate * stage.duration_s;
-    most = std::max(most, asked);
-    longest = std::max(longest, stage.duration_s);
+    // The last stage may be short, and one of a trace have a few requests in no time.
+    most = std::max(most, asked / std::max(stage.duration_s, kShort * longest));
     seconds += stage.duration_s;
     requests += asked;
   }
-  // The last stage may be short, and one of a trace have a few requests in no time.
-  day.peak = most / longest / (1 + growth);
+  day.peak = most / (1 + growth);
   day.mean = requests / seconds / (1 + growth);
   day.hours = seconds / 3600;
 }
@@ -698,6 +718,9 @@ std::vector<std::vector<DayOfFleet>> run_day(const PlanSpace& space,
     if (!run) return;
     DayOfFleet& out = outcomes[i / modes][mode];
     out = outcome_of(space, fleet, *run);
+    for (const std::string& note : run->notes)
+      if (note.starts_with("autoscaler of "))
+        out.note += (out.note.empty() ? "" : "; ") + note;
     if (mode > 0) out.autoscaler = space.config.autoscalers[mode - 1].name;
   });
   return outcomes;

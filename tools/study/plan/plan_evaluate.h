@@ -189,6 +189,7 @@ struct DayOfFleet {
   std::int64_t stages = 0;          ///< That had requests,
   std::int64_t missed = 0;          ///< and of these missed some goal.
   std::vector<DayGoal> goals = {};  ///< By day_goals().
+  std::string note = {};            ///< Queries of the autoscaler that mostly failed; or empty.
 };
 void describe(Describer& d, DayOfFleet& r);
 

@@ -205,6 +205,15 @@ class ServersOfPool {
   Ptr changed_;  ///< What the pool has other than by default.
 };
 
+/// Whether Kubernetes takes it for the name of an object.
+bool is_dns_name(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= 63 && std::ranges::all_of(name, fits) &&
+         !name.starts_with('-') && !name.ends_with('-');
+}
+
 /// Turns the variant that was judged into files.
 class FleetWriter {
  public:
@@ -238,7 +247,8 @@ class FleetWriter {
     Ptr workload = nullptr;
     if (auto hold = judged.workload.hold)
       workload = map_of(
-          {{"hold", to_node(describe_values([&hold](Describer& d) { describe(d, *hold); }))}});
+          {{"hold", to_node(describe_values([&hold](Describer& d) { describe(d, *hold); }))},
+           {"rate_scale", variant_.scenario.workload.rate_scale == 1 ? nullptr : plain("1", {})}});
     node = merge_configs(
         map_of({{"name", word(config.name)},
                 {"question", config.question.empty() ? nullptr : word(config.question)},
@@ -287,6 +297,9 @@ class FleetWriter {
       const Ptr serve = is_said ? word("servers.yaml") : nullptr;
       pools.push_back(
           merge_configs(map_of({{"name", word(pool.name)}, {"vllm_serve", serve}}), rest));
+      if (!is_dns_name(pool.name))
+        apart += "# Kubernetes takes no name such as " + printable(pool.name) +
+                 ": give the pool one of a-z, 0-9 and -.\n";
       // Pods of a Deployment have a label that it selects; nobody asks for this one.
       const Ptr told = pool.labels.empty() ? without_key(rest, "labels") : rest;
       if (told->members().empty()) continue;

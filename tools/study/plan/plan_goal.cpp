@@ -151,7 +151,7 @@ void describe(Describer& d, PlanConfig& c) {
   field(d, {"seed", "Seed of the first replication; the scenario's when absent."}, c.seed,
         IntRange{0});
   field(d, {"demand", "The load the fleet must hold.", true}, c.demand);
-  field(d, {"goals", "What must hold, such as ttft_ms.p99 < 500; each with the confidence.", true},
+  field(d, {"goals", "What must hold, such as ttft_ms.p99 < 500; each with the confidence."},
         c.goals);
   field(d,
         {"goodput",
@@ -212,14 +212,14 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
       continue;
     }
     const MetricGoal& g = *goal.value;
-    if (needs_goals(g.metric))
+    if (needs_goals(g.metric) && !is_of_run(g.metric))
       diagnostics.error(provenance.nearest(path), path,
                         g.metric.text + " has a key of its own in a plan",
                         "goodput: {share: 0.95, bounds: [ttft:500ms]}");
-    if (g.metric.metric.starts_with("fleet_"))
+    if (is_of_run(g.metric))
       diagnostics.error(provenance.nearest(path), path,
                         g.metric.text + " is no goal of a plan, which chooses the fleet",
-                        "see `prices`, `pools` and `survives`");
+                        "see `prices`, `pools`, `survives` and `day`");
     goals.push_back({.kind = PlanGoal::Kind::kMetric,
                      .text = g.text,
                      .label = g.metric.text,

@@ -611,15 +611,27 @@ class PlanSearch {
         resources.push_back(r);
         plans.push_back(sim::with_doubled(*miss.plan, r));
       }
+    // As many runs of each as an undecided fleet has first.
+    const std::size_t changes = plans.size();
+    for (std::int64_t r = 1; r < space_.config.replications; ++r)
+      for (std::size_t i = 0; i < changes; ++i) {
+        plans.push_back(plans[i]);
+        plans.back().scenario.seed += static_cast<std::uint64_t>(r);
+      }
     const std::vector<FleetRun> runs = evaluator_.run_once(plans, miss.probe.rate);
-    const auto shortfall = [&](const FleetRun& run) {
-      return judge(space_.goals[goal], {run.values[goal]}, space_.config.confidence).shortfall;
+    const auto shortfall = [&](std::size_t change) {
+      std::vector<double> values;
+      for (std::size_t i = change; i < runs.size(); i += changes)
+        values.push_back(runs[i].values[goal]);
+      return judge(space_.goals[goal], values, space_.config.confidence).shortfall;
     };
     Binding binding{.goal = space_.goals[goal].label,
-                    .missed_by = shortfall(runs[0]),
-                    .missed_by_with_double = shortfall(runs[0])};
+                    .missed_by = miss.states[goal].shortfall,
+                    .missed_by_with_double = shortfall(0)};
+    if (!(binding.missed_by_with_double < miss.states[goal].shortfall))
+      binding.missed_by_with_double = miss.states[goal].shortfall;
     for (std::size_t i = 0; i < resources.size(); ++i) {
-      const double with_double = shortfall(runs[i + 1]);
+      const double with_double = shortfall(i + 1);
       if (with_double >= binding.missed_by_with_double) continue;
       binding.resource = sim::resource_name(resources[i]);
       binding.missed_by_with_double = with_double;

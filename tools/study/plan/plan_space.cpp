@@ -190,6 +190,8 @@ class SpaceReader {
               "has the name of another hardware too (got " + printable(name) + ")",
               "give each a name");
     const PlanHostMemory memory = config_.host_memory.value_or(PlanHostMemory{});
+    if (config_.host_memory && memory.gib.empty())
+      error("host_memory.gib", "is empty", "list at least one size, such as 100");
     for (std::size_t i = 0; i < memory.gib.size(); ++i)
       if (std::count(memory.gib.begin(), memory.gib.begin() + static_cast<std::ptrdiff_t>(i),
                      memory.gib[i]) > 0)
@@ -361,9 +363,11 @@ class SpaceReader {
                                             std::to_string(pool.max - config_.spares) + ")");
     }
     if (config_.max_replications < config_.replications)
-      error("max_replications", "must be at least replications (got " +
-                                    std::to_string(config_.max_replications) + " and " +
-                                    std::to_string(config_.replications) + ")");
+      error(config_.max_replications == PlanConfig{}.max_replications ? "replications"
+                                                                      : "max_replications",
+            "replications must be at most max_replications (got " +
+                std::to_string(config_.replications) + " and " +
+                std::to_string(config_.max_replications) + ")");
   }
 
   /// A `--set` that the demand or the size of a pool sets again changes nothing.
@@ -493,8 +497,11 @@ class SpaceReader {
   static std::string hardware_name(const PlanHardware& hardware) {
     if (!hardware.name.empty()) return hardware.name;
     std::string name = hardware.accelerator.value_or("");
-    if (hardware.tensor_parallel) name += " tp" + std::to_string(*hardware.tensor_parallel);
-    if (hardware.data_parallel) name += " dp" + std::to_string(*hardware.data_parallel);
+    const auto add = [&name](const char* key, const std::optional<std::int64_t>& ranks) {
+      if (ranks) name += (name.empty() ? "" : " ") + (key + std::to_string(*ranks));
+    };
+    add("tp", hardware.tensor_parallel);
+    add("dp", hardware.data_parallel);
     return name.empty() ? "as in the scenario" : name;
   }
 
