@@ -9,7 +9,6 @@
 
 #include "base/scalar_parse.h"
 #include "base/tree_reader.h"
-#include "tools/results/difference.h"
 #include "tools/results/metrics.h"
 #include "tools/results/statistics.h"
 #include "tools/results/trust_errors.h"
@@ -156,10 +155,8 @@ void fill(StageRecord& out, const StageResult& stage, const LifecycleForm& form,
   out.lifecycle = lifecycle_record(stage, form, is_summary);
   out.prefix_hit_ratio = stage.prefix_hit_ratio();
   out.preemptions = stage.preemptions;
-  out.quantiles = {.time_to_first_token = quantiles(stage.time_to_first_token),
-                   .inter_token_latency = quantiles(stage.inter_token_latency),
-                   .time_per_output_token = quantiles(stage.time_per_output_token),
-                   .request_latency = quantiles(stage.request_latency)};
+  for (const MetricRow& row : metric_table())
+    if (row.quantiles != nullptr) out.quantiles.*row.quantiles = quantiles(stage.*row.samples);
 }
 
 StageRecord stage_record(const VariantReport& variant, const StageResult& stage,

@@ -31,7 +31,7 @@ struct FirstRun {
   std::optional<Capacity> capacity;
 };
 
-UntilOutcome outcome_of(const UntilRule& rule, const StoppedAt& end) {
+UntilOutcome until_outcome(const UntilRule& rule, const StoppedAt& end) {
   UntilOutcome outcome{.rule = rule.text, .reached = false, .reason = {}};
   switch (end.reason) {
     case StopReason::kPrecise:
@@ -54,7 +54,7 @@ std::string workload_of(const sim::RunPlan& plan) {
   return to_json(*to_node(describe_values([&workload](Describer& d) { describe(d, workload); })));
 }
 
-std::vector<std::string> names_of(std::span<const PlannedVariant> planned) {
+std::vector<std::string> variant_names(std::span<const PlannedVariant> planned) {
   std::vector<std::string> names;
   for (const PlannedVariant& v : planned) names.push_back(v.plan.scenario.variant);
   return names;
@@ -97,7 +97,7 @@ class VariantRuns {
         experiment_(experiment),
         console_(console),
         trace_(trace),
-        builder_(names_of(planned), metrics_of(planned, options.until)),
+        builder_(variant_names(planned), metrics_of(planned, options.until)),
         first_(planned.size()) {}
 
   /// Throws Stopped.
@@ -112,7 +112,7 @@ class VariantRuns {
     if (options_.until) {
       const UntilRule& until = *options_.until;
       until_ = {.rule = until.text, .reached = false, .reason = "interrupted"};
-      until_ = outcome_of(until, replicate_until(what, until.rule, work, experiment_));
+      until_ = until_outcome(until, replicate_until(what, until.rule, work, experiment_));
     } else {
       replicate(what, {.first = 0, .count = options_.replications}, work, experiment_);
     }

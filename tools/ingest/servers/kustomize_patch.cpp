@@ -104,7 +104,7 @@ class Merge {
 };
 
 /// `/spec/template/metadata/labels/llm-d.ai~1role` in parts.
-std::vector<std::string> parts_of(std::string_view path) {
+std::vector<std::string> pointer_parts(std::string_view path) {
   std::vector<std::string> parts;
   while (path.starts_with('/')) {
     path.remove_prefix(1);
@@ -195,7 +195,7 @@ Ptr patched_by_operations(const Ptr& object, const ConfigNode& operations,
       continue;
     }
     const Ptr next =
-        changed(result, parts_of(path),
+        changed(result, pointer_parts(path),
                 {.adds = name == "add", .value = name == "remove" ? nullptr : value->value});
     if (next == nullptr)
       diagnostics.error(item->where(), key_path,

@@ -234,7 +234,7 @@ std::vector<std::string> call_ids_of(const Json& message) {
 }
 
 /// The pieces of an answer that has parts.
-std::vector<RecordedPart> parts_of(const Json& message) {
+std::vector<RecordedPart> answer_parts(const Json& message) {
   std::vector<RecordedPart> out;
   for (const Json& part : list_at(message, "parts")) {
     const bool call = text_at(part, "type") == "tool_call";
@@ -376,7 +376,7 @@ bool read_answer(const Json& attributes, RecordedCall& out, std::string& problem
   }
   const Json& first = messages->front();
   message->text = output_text(first);
-  message->parts = parts_of(first);
+  message->parts = answer_parts(first);
   message->call_ids = call_ids_of(first);
   out.answer_calls_tools = !is_empty(find(first, "tool_calls")) ||
                            std::any_of(message->parts.begin(), message->parts.end(),

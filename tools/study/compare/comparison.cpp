@@ -15,7 +15,7 @@ namespace routesim::tools {
 
 namespace {
 
-std::string listed(const ResultFile& file) {
+std::string listed_variants(const ResultFile& file) {
   return comma_list(file.set.variants, [](const VariantValues& v) { return printable(v.name); });
 }
 
@@ -31,7 +31,7 @@ const VariantValues* chosen(const ResultFile& file, const std::string& name,
   const VariantValues* const found = file.set.find_variant(name);
   if (found == nullptr)
     diagnostics.error({.file = file.path}, "", "has no variant " + in_quotes(name),
-                      "variants: " + listed(file));
+                      "variants: " + listed_variants(file));
   return found;
 }
 
@@ -76,7 +76,7 @@ std::vector<VariantPair> find_pairs(const ResultFile& base, const ResultFile& ch
     if (pairs.empty())
       diagnostics.error({.file = changed.path}, "",
                         "has no variant in common with " + printable(base.path, 200) + " (" +
-                            listed(base) + " against " + listed(changed) + ")",
+                            listed_variants(base) + " against " + listed_variants(changed) + ")",
                         "give --variant twice: the one of BASE, then the one of NEW");
   }
   for (VariantPair& pair : pairs) decide_pairing(base, changed, pair);

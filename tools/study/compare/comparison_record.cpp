@@ -236,11 +236,11 @@ std::string percent_of(const Metric& metric) {
 
 std::string scope_of(const Pair& pair) { return pair.stage ? "stage " + *pair.stage : "whole run"; }
 
-std::string name_of(const Pair& pair) {
+std::string pair_name(const Pair& pair) {
   return pair.base == pair.changed ? pair.base : pair.base + " → " + pair.changed;
 }
 
-Outcome outcome_of(const std::string& verdict) {
+Outcome outcome_named(const std::string& verdict) {
   if (verdict == "better") return Outcome::kBetter;
   if (verdict == "worse") return Outcome::kWorse;
   return verdict == "equal" || verdict == "not distinguishable" ? Outcome::kSame
@@ -253,7 +253,7 @@ StageCount count_stages(const Pair& pair, const std::string& name) {
   for (const Stage& stage : pair.stages) {
     const Metric* const metric = find(stage.metrics, name);
     if (!stage.reported || metric == nullptr) continue;
-    const Outcome outcome = outcome_of(metric->verdict);
+    const Outcome outcome = outcome_named(metric->verdict);
     if (outcome != Outcome::kUnknown) ++count.stages;
     if (outcome == Outcome::kBetter) ++count.better;
     if (outcome == Outcome::kWorse) ++count.worse;
@@ -263,7 +263,7 @@ StageCount count_stages(const Pair& pair, const std::string& name) {
 
 Effect effect_of(const Pair& pair, const std::string& name, const Metric& metric) {
   Effect e{.view = metric_view(name),
-           .outcome = outcome_of(metric.verdict),
+           .outcome = outcome_named(metric.verdict),
            .how_much = percent_of(metric)};
   if (metric.verdict != kNotJudged) return e;
   // The whole run pools overloaded and healthy stages: the stages themselves decide.
@@ -302,7 +302,7 @@ Outcome overall(const std::vector<Effect>& effects) {
 }
 
 /// True for any number of variants: which of them got better, worse, both or neither.
-std::string headline(const std::vector<Pair>& pairs) {
+std::string comparison_headline(const std::vector<Pair>& pairs) {
   struct Group {
     Outcome outcome;
     const char* one;   ///< Of the only variant.
@@ -320,7 +320,7 @@ std::string headline(const std::vector<Pair>& pairs) {
   for (const Group& group : kGroups) {
     std::vector<std::string> names;
     for (const Pair& pair : pairs)
-      if (overall(effects_of(pair)) == group.outcome) names.push_back(name_of(pair));
+      if (overall(effects_of(pair)) == group.outcome) names.push_back(pair_name(pair));
     if (names.empty()) continue;
     if (names.size() == pairs.size())
       return std::string(group.one) + " for " +
@@ -345,7 +345,7 @@ Sentence point(const Pair& pair) {
        {Outcome::kBetter, Tone::kGood, "new is better than base in"},
        {Outcome::kSame, Tone::kPlain, "not distinguishable:"},
        {Outcome::kUnknown, Tone::kPlain, "from base to new, without intervals:"}}};
-  Sentence sentence = {{.text = name_of(pair) + ":", .strong = true}};
+  Sentence sentence = {{.text = pair_name(pair) + ":", .strong = true}};
   const std::vector<Effect> effects = effects_of(pair);
   for (const Part& part : kParts) {
     std::string list;
@@ -364,8 +364,9 @@ Sentence point(const Pair& pair) {
 }
 
 StudyVerdict verdict_of(const ComparisonRecord& record) {
-  StudyVerdict verdict{
-      .headline = headline(record.pairs), .judgements = record.gates, .remarks = record.remarks};
+  StudyVerdict verdict{.headline = comparison_headline(record.pairs),
+                       .judgements = record.gates,
+                       .remarks = record.remarks};
   for (const Pair& pair : record.pairs) verdict.points.push_back(point(pair));
   std::vector<std::string> measures;
   for (const char* name : kJudged) measures.push_back(metric_view(name).title);
@@ -373,7 +374,7 @@ StudyVerdict verdict_of(const ComparisonRecord& record) {
                  ". A measure is better or worse when its 95 % interval of new − base leaves zero "
                  "out; where a whole run pools overloaded and healthy stages, its stages decide.";
   for (const Pair& pair : record.pairs)
-    if (!pair.note.empty()) verdict.fine += " " + name_of(pair) + ": " + pair.note + ".";
+    if (!pair.note.empty()) verdict.fine += " " + pair_name(pair) + ": " + pair.note + ".";
   return verdict;
 }
 
@@ -488,7 +489,7 @@ std::string place_of(const Pair& pair, const std::string& path) {
 
 Block table_of(const ComparisonRecord& record, const Pair& pair, const std::string& path,
                bool on_pages) {
-  Table table{.title = name_of(pair) + ", " + scope_of(pair),
+  Table table{.title = pair_name(pair) + ", " + scope_of(pair),
               .columns = difference_columns("metric", !on_pages)};
   const std::size_t n = record.base.seeds.size();
   if (!on_pages)
@@ -522,9 +523,9 @@ std::string stage_label(const Stage& stage) {
   return label;
 }
 
-Table stage_table(const Pair& pair, const std::string& name, const std::string& path) {
+Table changed_stages(const Pair& pair, const std::string& name, const std::string& path) {
   const MetricView view = metric_view(name);
-  Table table{.title = name_of(pair) + ": " + view.title, .columns = difference_columns("load")};
+  Table table{.title = pair_name(pair) + ": " + view.title, .columns = difference_columns("load")};
   for (std::size_t i = 0; i < pair.stages.size(); ++i)
     if (const Metric* const metric = find(pair.stages[i].metrics, name))
       table.rows.push_back(
@@ -559,7 +560,7 @@ std::optional<LineChart> curve(const Pair& pair, const std::string& name) {
   chart.y.log = view.unit == Unit::kSeconds && spreads_wide(chart);
   const Metric* const whole = find(pair.metrics(), name);
   const Outcome outcome = whole ? effect_of(pair, name, *whole).outcome : Outcome::kUnknown;
-  chart.title = name_of(pair) + ": " + view.title + " " +
+  chart.title = pair_name(pair) + ": " + view.title + " " +
                 (outcome == Outcome::kBetter  ? "is better in new"
                  : outcome == Outcome::kWorse ? "is worse in new"
                  : outcome == Outcome::kMixed ? "is better in new at some loads, worse at others"
@@ -598,7 +599,7 @@ DotPlot interval_chart(const Pair& pair) {
                                       : "";
   };
   const Outcome all = overall(drawn);
-  plot.title = name_of(pair) + ": " +
+  plot.title = pair_name(pair) + ": " +
                (all == Outcome::kUnknown ? "no interval tells whether new is better or worse"
                 : all == Outcome::kSame  ? "no measure is better or worse in new beyond chance"
                                          : "of " + counted(drawn.size(), "measure") + ", " +
@@ -674,7 +675,7 @@ StudyDocument comparison_document(const ComparisonRecord& record, const std::str
     document.blocks.push_back(table_of(record, pair, at, false));
     if (pair.stages.size() < 2) continue;
     for (const char* name : kJudged)
-      if (Table table = stage_table(pair, name, at); !table.rows.empty())
+      if (Table table = changed_stages(pair, name, at); !table.rows.empty())
         stages.blocks.push_back({std::move(table)});
   }
   if (!stages.blocks.empty()) document.blocks.push_back({std::move(stages), For::kPages});

@@ -90,22 +90,22 @@ Value measured_of(const StageView& stage, std::string_view key) {
   return found == stage.measured.end() ? std::nullopt : Value(found->second);
 }
 
-Cell plain(const Value& value, const PlainNumber& number) {
+Cell plain_cell(const Value& value, const PlainNumber& number) {
   return {.text = value ? fixed_text(*value * number.scale, number.decimals) : "-"};
 }
 
-Cell plain(const StageView& stage, const PlainNumber& number) {
-  return plain(value_of(stage, number.key), number);
+Cell plain_cell(const StageView& stage, const PlainNumber& number) {
+  return plain_cell(value_of(stage, number.key), number);
 }
 
 /// Stages are marked whose queue grew until they ended.
 Cell marked(const StageView& stage, const PlainNumber& number) {
-  Cell cell = plain(stage, number);
+  Cell cell = plain_cell(stage, number);
   if (stage.overloaded) cell.text.insert(0, "! ");
   return cell;
 }
 
-Cell count(const StageView& stage, std::string_view key) {
+Cell count_cell(const StageView& stage, std::string_view key) {
   return {.text = fixed_text(value_of(stage, key).value_or(0), 0)};
 }
 
@@ -231,7 +231,7 @@ class Ladder {
       row.push_back(cell(stage));
       if (!has_measured_[v]) continue;
       row.push_back(on_page_ && truths[v] ? Cell{.text = human(*truths[v], measure_.unit, false)}
-                                          : plain(truths[v], number_));
+                                          : plain_cell(truths[v], number_));
       row.push_back(change(truths[v], values[v]));
       if (stage.reported) errors[v].add(values[v], truths[v]);
     }
@@ -288,9 +288,9 @@ Table stage_rows(const PageRun& run) {
     const StageView& stage = *reported(*variant)[i];
     std::vector<Cell> row = {{.text = printable(stage.name)}, {.text = rate_text(stage)}};
     if (several) row.push_back({.text = printable(variant->name)});
-    row.insert(row.end(), {count(stage, "requests"), count(stage, "failed_requests")});
+    row.insert(row.end(), {count_cell(stage, "requests"), count_cell(stage, "failed_requests")});
     for (const PlainNumber& number : kLadder) row.push_back(marked(stage, number));
-    row.push_back(plain(stage, {"", "prefix_cache_hit_rate", 100, 1}));
+    row.push_back(plain_cell(stage, {"", "prefix_cache_hit_rate", 100, 1}));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -367,10 +367,10 @@ Table class_table(const PageRun& run) {
     for (const StageView& requests : variant.classes) {
       std::vector<Cell> row = {{.text = printable(requests.name)},
                                {.text = printable(variant.name)},
-                               count(requests, "requests"),
-                               count(requests, "failed_requests")};
-      for (const PlainNumber& number : kClasses) row.push_back(plain(requests, number));
-      if (has_goals) row.push_back(plain(requests, kClassGoodput));
+                               count_cell(requests, "requests"),
+                               count_cell(requests, "failed_requests")};
+      for (const PlainNumber& number : kClasses) row.push_back(plain_cell(requests, number));
+      if (has_goals) row.push_back(plain_cell(requests, kClassGoodput));
       table.rows.push_back(std::move(row));
     }
   return table;
@@ -406,7 +406,7 @@ Table summary_table(const PageRun& run, bool on_page) {
     for (const VariantView& v : run.variants) {
       const Datum* const datum = v.summary.find(number.key);
       row.push_back(on_page ? page_cell(datum, shown.unit, change_note(base, datum, shown))
-                            : plain(v.summary, number));
+                            : plain_cell(v.summary, number));
       if (on_page && &v == &run.variants[0]) row.back().note = {};
       if (!on_page && number.key == kOverloadedStages && datum != nullptr)
         row.back().text += " of " + std::to_string(reported(v).size());
@@ -415,7 +415,7 @@ Table summary_table(const PageRun& run, bool on_page) {
   return table;
 }
 
-Table stage_table(const PageRun& run, std::string_view key) {
+Table page_stages(const PageRun& run, std::string_view key) {
   const bool known = std::ranges::any_of(run.variants, [&](const VariantView& v) {
     return std::ranges::any_of(v.stages,
                                [&](const StageView& s) { return s.find(key) != nullptr; });
@@ -498,7 +498,7 @@ void add_stages(const PageRun& run, bool without_first, std::vector<Block>& bloc
   Fold numbers{.title = "Stage by stage, in numbers"};
   if (run.variants[0].stages.size() > 1)
     for (const Curve& curve : curves())
-      if (Table table = stage_table(run, curve.key); !table.rows.empty())
+      if (Table table = page_stages(run, curve.key); !table.rows.empty())
         numbers.blocks.push_back({std::move(table)});
   blocks.push_back({std::move(numbers)});
 }

@@ -37,7 +37,7 @@ PageAxis dimension_of(const SweepCells& cells, std::size_t axis) {
 }
 
 /// Whether every value of `a` goes with one value of `b`: axes that move together.
-bool decides(const SweepCells& cells, std::size_t a, std::size_t b) {
+bool move_together(const SweepCells& cells, std::size_t a, std::size_t b) {
   std::map<std::string, std::string> seen;
   for (const SweepCells::Row& row : cells.rows)
     if (seen.try_emplace(row.cell[a], row.cell[b]).first->second != row.cell[b]) return false;
@@ -165,7 +165,7 @@ SweepGoals::SweepGoals(const SweepCells& cells) : cells_(cells) {
   for (std::size_t a = 0; a < cells.axes.size(); ++a) {
     const PageAxis d = dimension_of(cells, a);
     const bool tied = std::ranges::any_of(
-        all, [&](const PageAxis& other) { return decides(cells, other.axis, a); });
+        all, [&](const PageAxis& other) { return move_together(cells, other.axis, a); });
     if (d.values.size() > 1 && !tied) all.push_back(d);
   }
   choose_axes(all);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "sim/kv/prompt_keys.h"
 #include "tools/results/described_json.h"
+#include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
 #include "workloads/prompts.h"
 
@@ -276,12 +277,8 @@ TraceStudy study_trace(workloads::LoadGenerator& load, std::int64_t block_size, 
 
 namespace {
 
-double share(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 std::string percent(std::int64_t part, std::int64_t whole) {
-  return fixed_text(100 * share(part, whole), 1);
+  return fixed_text(100 * sim::share(part, whole), 1);
 }
 
 std::string lengths_text(const TraceStudy& s) {
@@ -342,8 +339,9 @@ std::string render_trace_text(const TraceStudy& s, const std::string& what,
     out += fmt::format("{} in the busiest minute, ", fixed_text(s.peak_minute, 3));
   out += fmt::format("{} in the busiest second\n", fixed_text(s.peak_second, 0));
   if (s.sessions > 0)
-    out += fmt::format("{} sessions of {} requests on average, {} at most\n", s.sessions,
-                       fixed_text(share(s.session_requests, s.sessions), 1), s.longest_session);
+    out +=
+        fmt::format("{} sessions of {} requests on average, {} at most\n", s.sessions,
+                    fixed_text(sim::share(s.session_requests, s.sessions), 1), s.longest_session);
   out += fmt::format("\n{}\n", lengths_text(s));
   out += fmt::format(
       "{} % of the prompt tokens repeat an earlier prompt or answer from its start ({} % an "
@@ -380,7 +378,7 @@ void write_prefixes(JsonWriter& json, const TraceStudy& s) {
   for (const CachePoint& point : s.caches)
     json.begin_object()
         .member("cache_tokens", point.cache_tokens)
-        .member("hit_ratio", share(point.hit_tokens, s.prompt_tokens))
+        .member("hit_ratio", sim::share(point.hit_tokens, s.prompt_tokens))
         .end_object();
   json.end_array();
   json.key("cache_tokens_for").begin_object();
@@ -409,8 +407,8 @@ std::string render_trace_json(const TraceStudy& s, const std::string& what,
   json.key("sessions").begin_object();
   json.member("count", s.sessions).member("requests", s.session_requests);
   json.member("longest", s.longest_session).end_object();
-  json.member("ideal_hit_ratio", share(s.hit_tokens, s.prompt_tokens));
-  json.member("ideal_answer_hit_ratio", share(s.answer_hit_tokens, s.prompt_tokens));
+  json.member("ideal_hit_ratio", sim::share(s.hit_tokens, s.prompt_tokens));
+  json.member("ideal_answer_hit_ratio", sim::share(s.answer_hit_tokens, s.prompt_tokens));
   json.member("all_blocks_tokens", s.held_tokens);
   write_prefixes(json, s);
   json.key("not_used").begin_array();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/results/difference.h"
+#include "tools/results/result_set.h"
 #include "tools/study/tune/tune_search.h"
 
 namespace routesim::tools {

@@ -30,11 +30,11 @@ Cell words(const std::string& text, std::size_t most = 80) {
 }
 
 /// A number that plain outputs write as `text`, and pages as people read it.
-Cell number(double value, std::string text, const std::string& path, const char* key) {
+Cell number_cell(double value, std::string text, const std::string& path, const char* key) {
   return {.text = std::move(text), .number = Datum{.value = value, .path = path + "/" + key}};
 }
 Cell percent(double value, const std::string& path, const char* key) {
-  return number(value, signed_percent(value), path, key);
+  return number_cell(value, signed_percent(value), path, key);
 }
 
 std::string at(const std::string& path, const char* list, std::size_t i) {
@@ -63,14 +63,15 @@ Table cell_table(const ScenarioValidation& v, const std::string& path) {
       if (!cell.reason.empty()) remark += ": " + printable(cell.reason, 120);
     }
     const auto simulated = [&](double value, const char* key) {
-      return cell.simulated() ? number(value, value_text(value), here, key) : Cell{.text = "-"};
+      return cell.simulated() ? number_cell(value, value_text(value), here, key)
+                              : Cell{.text = "-"};
     };
     table.rows.push_back({words(cell.row.policy),
                           words(brief(cell.row.stage)),
                           words(cell.row.metric),
                           words(brief(cell.row.statistic)),
                           words(cell.row.unit),
-                          number(cell.row.value, value_text(cell.row.value), here, "measured"),
+                          number_cell(cell.row.value, value_text(cell.row.value), here, "measured"),
                           simulated(cell.mean(), "simulated"),
                           simulated(cell.seed_deviation(), "seed_sd"),
                           error ? percent(*error, here, "error_percent") : Cell{.text = "-"},
@@ -84,8 +85,8 @@ std::vector<Cell> error_row(const ErrorSummary& s, const std::string& path) {
           words(s.policy),
           words(s.metric),
           words(s.statistic),
-          number(static_cast<double>(s.cells), std::to_string(s.cells), path, "cells"),
-          number(s.mape, fixed_text(s.mape, 1), path, "mape_percent"),
+          number_cell(static_cast<double>(s.cells), std::to_string(s.cells), path, "cells"),
+          number_cell(s.mape, fixed_text(s.mape, 1), path, "mape_percent"),
           percent(s.bias, path, "bias_percent"),
           percent(s.worst, path, "worst_percent"),
           words(s.worst_stage)};
@@ -104,7 +105,7 @@ Table error_table(const ScenarioValidation& v, const std::string& path) {
     const ErrorSummary& s = v.errors[i];
     table.rows.push_back(error_row(s, here));
     table.rows.back().push_back(
-        number(s.seed_deviation, fixed_text(s.seed_deviation, 1), here, "seed_sd_percent"));
+        number_cell(s.seed_deviation, fixed_text(s.seed_deviation, 1), here, "seed_sd_percent"));
   }
   return table;
 }
@@ -175,11 +176,11 @@ Table difference_error_table(const ScenarioValidation& v, const std::string& pat
          words(s.metric),
          words(s.statistic),
          {.text = std::to_string(s.signs_agree) + " of " + std::to_string(s.cells)},
-         number(s.mean_points, fixed_text(s.mean_points, 1), here, "mean_points"),
+         number_cell(s.mean_points, fixed_text(s.mean_points, 1), here, "mean_points"),
          percent(s.worst_points, here, "worst_points"),
          words(s.worst_stage),
-         number(s.mean_ratio_error, fixed_text(s.mean_ratio_error, 1), here,
-                "mean_ratio_error_percent")});
+         number_cell(s.mean_ratio_error, fixed_text(s.mean_ratio_error, 1), here,
+                     "mean_ratio_error_percent")});
   }
   return table;
 }
@@ -288,7 +289,7 @@ Charts error_plots(const ScenarioValidation& v) {
 }
 
 /// The figures of an experiment: curves where there are several stages, else the errors.
-Charts figures(const ScenarioValidation& v) {
+Charts experiment_figures(const ScenarioValidation& v) {
   std::vector<std::pair<std::string, MetricView>> quantities;
   std::map<std::string, std::vector<const ValidationCell*>> cells;
   for (const ValidationCell& cell : v.cells) {
@@ -363,7 +364,7 @@ std::optional<Chart> error_chart(const ValidationRecord& record) {
   return chart;
 }
 
-StudyVerdict verdict_of(const ValidationRecord& record) {
+StudyVerdict validation_verdict(const ValidationRecord& record) {
   using Class = std::pair<models::Trust, bool>;
   std::vector<Class> classes;
   std::map<Class, std::string> errors;  // `output tokens/s 2.1 % (40), ...`
@@ -440,7 +441,7 @@ void add_error_table(const ValidationRecord& record, bool held_out, bool own,
                                cells[4],
                                cells[5]};
     if (limits && e.limit)
-      shown.push_back(number(*e.limit, fixed_text(*e.limit, 1), row.path, "limit_percent"));
+      shown.push_back(number_cell(*e.limit, fixed_text(*e.limit, 1), row.path, "limit_percent"));
     else if (limits)
       shown.push_back({.text = "-"});
     for (std::size_t c = 6; c < cells.size(); ++c) shown.push_back(cells[c]);
@@ -457,7 +458,7 @@ void add_error_table(const ValidationRecord& record, bool held_out, bool own,
 /// One experiment on a page: figures, then its numbers and notes, folded away.
 void add_page(const ScenarioValidation& v, const std::string& path, std::vector<Block>& blocks) {
   blocks.push_back({Heading{v.scenario + (v.held_out ? " (held out)" : "")}, For::kPages});
-  blocks.push_back({figures(v), For::kPages});
+  blocks.push_back({experiment_figures(v), For::kPages});
   Table cells = cell_table(v, path);
   Fold fold{.title = cells.title};
   cells.title.clear();
@@ -493,7 +494,7 @@ StudyDocument validation_document(const ValidationRecord& record, bool cells,
                          .kicker = "validation · routesim " + record.version + " · " +
                                    counted(record.scenarios.size(), "scenario"),
                          .title = "Simulated beside measured",
-                         .verdict = verdict_of(record)};
+                         .verdict = validation_verdict(record)};
   const auto scenario_path = [&](const ScenarioValidation& v) {
     return at(path, "scenarios", static_cast<std::size_t>(&v - record.scenarios.data()));
   };

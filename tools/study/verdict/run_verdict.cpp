@@ -602,7 +602,7 @@ PageRun ended_part(const PageRun& run) {
 }
 
 /// The verdict on stages that ended.
-Verdict judge(const PageRun& run) {
+Verdict judge_ended(const PageRun& run) {
   Verdict verdict;
   verdict.knees = knees_of(run);
   const std::vector<Indices> groups = by_load(run);
@@ -642,7 +642,7 @@ Verdict verdict_of(const PageRun& run) {
   });
   Verdict verdict;
   if (ran)
-    verdict = judge(unfinished > 0 ? ended_part(run) : run);
+    verdict = judge_ended(unfinished > 0 ? ended_part(run) : run);
   else if (!run.interrupted)
     verdict.headline = "No stage had a request, so there is nothing to compare.";
   verdict.base = run.variants.front().name;
