@@ -406,7 +406,7 @@ ReplicationsRecord::Metric metric_numbers(const std::vector<double>& values) {
   return out;
 }
 
-ReplicationsRecord::Stage stage_numbers(const ResultSet& set, const StageValues& stage) {
+ReplicationsRecord::Stage replicated_stage(const ResultSet& set, const StageValues& stage) {
   ReplicationsRecord::Stage out;
   if (stage.stage.empty()) {
     out.name.reset();
@@ -491,8 +491,8 @@ ReplicationsRecord replications_record(const ResultSet& set) {
     v.name = variant.name;
     v.seeds = variant.seeds;
     for (const StageValues& stage : variant.stages)
-      if (!stage.stage.empty()) v.stages.push_back(stage_numbers(set, stage));
-    v.summary = stage_numbers(set, variant.stages.back());
+      if (!stage.stage.empty()) v.stages.push_back(replicated_stage(set, stage));
+    v.summary = replicated_stage(set, variant.stages.back());
   }
   for (std::size_t v = 1; v < set.variants.size(); ++v) out.differences.push_back(pair_of(set, v));
   return out;

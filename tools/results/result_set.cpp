@@ -25,7 +25,8 @@ const VariantValues* ResultSet::find_variant(std::string_view name) const {
 namespace {
 
 /// The listed metric that is this one, perhaps in another unit.
-std::optional<std::size_t> index_of(const std::vector<MetricName>& metrics, const MetricName& m) {
+std::optional<std::size_t> place_among(const std::vector<MetricName>& metrics,
+                                       const MetricName& m) {
   auto found = std::ranges::find(metrics, m);
   if (found == metrics.end())
     found = std::ranges::find_if(
@@ -37,12 +38,12 @@ std::optional<std::size_t> index_of(const std::vector<MetricName>& metrics, cons
 }  // namespace
 
 bool ResultSet::can_tell(const MetricName& m) const {
-  return m.metric == "overloaded" || index_of(metrics, m).has_value();
+  return m.metric == "overloaded" || place_among(metrics, m).has_value();
 }
 
 std::optional<std::vector<double>> ResultSet::values(const StageValues& stage,
                                                      const MetricName& m) const {
-  const std::optional<std::size_t> at = index_of(metrics, m);
+  const std::optional<std::size_t> at = place_among(metrics, m);
   if (!at && m.metric == "overloaded")
     return std::vector<double>(seeds.size(), stage.overloaded ? 1 : 0);
   if (!at) return std::nullopt;
@@ -55,7 +56,7 @@ std::optional<std::vector<double>> ResultSet::values(const StageValues& stage,
 }
 
 std::string ResultSet::no_values(const StageValues& stage, const MetricName& m) const {
-  const std::optional<std::size_t> at = index_of(metrics, m);
+  const std::optional<std::size_t> at = place_among(metrics, m);
   if (!at) return "no such number in the results";
   const auto& series = stage.values[*at];
   const auto without = std::ranges::count_if(series, [](double v) { return std::isnan(v); });

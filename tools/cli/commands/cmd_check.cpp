@@ -7,8 +7,7 @@
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/shipped_files.h"
-#include "tools/cli/standard_input.h"
+#include "tools/cli/inputs.h"
 #include "tools/ingest/loads/inference_perf_yaml.h"
 #include "tools/ingest/routers/endpoint_picker_yaml.h"
 #include "tools/ingest/scenario/prepare.h"
@@ -37,7 +36,7 @@ std::string assumed_release(const policies::EndpointPickerConfig& config) {
   return std::string(policies::name(config.era)) + " (" + origin + ")";
 }
 
-void check_scenario(const ScenarioRequest& request, CheckedFile& file) {
+void check_as_scenario(const ScenarioRequest& request, CheckedFile& file) {
   Diagnostics& found = file.diagnostics;
   const LoadedScenario loaded = load_scenario(request, found);
   const bool readable = !found.has_errors();
@@ -232,7 +231,7 @@ void check_kind(const ScenarioRequest& request, const ConfigNode::Ptr& root,
   switch (file.kind) {
     case FileKind::kScenario:
     case FileKind::kResult:
-      check_scenario(request, file);
+      check_as_scenario(request, file);
       break;
     case FileKind::kPlan:
       check_plan(request, file);

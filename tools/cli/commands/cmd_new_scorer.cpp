@@ -73,7 +73,7 @@ std::string wrapped_call(const std::string& head, const std::vector<std::string>
   return text;
 }
 
-std::string filled(std::string_view text, const ScorerNames& names) {
+std::string filled_in(std::string_view text, const ScorerNames& names) {
   const std::string& camel = names.camel;
   std::string constructor = wrapped_call(
       "  " + camel + "Scorer(",
@@ -166,9 +166,9 @@ FileEdit register_scorer(const fs::path& root, const ScorerNames& names, Diagnos
 
 std::vector<FileEdit> edits_for(const fs::path& root, const ScorerNames& names, Diagnostics& out) {
   std::vector<FileEdit> edits = {{.path = "policies/plugins/" + names.snake + ".h",
-                                  .after = lines_of(filled(kScorerHeader, names))},
+                                  .after = lines_of(filled_in(kScorerHeader, names))},
                                  {.path = "tests/policies/" + names.snake + "_scorer_test.cpp",
-                                  .after = lines_of(filled(kScorerTest, names))},
+                                  .after = lines_of(filled_in(kScorerTest, names))},
                                  register_scorer(root, names, out)};
   for (const FileEdit& edit : edits) {
     const std::string path = (root / edit.path).string();

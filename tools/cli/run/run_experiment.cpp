@@ -49,7 +49,7 @@ UntilOutcome until_outcome(const UntilRule& rule, const StoppedAt& end) {
 }
 
 /// The resolved workload as text: equal texts and equal seeds mean equal requests.
-std::string workload_of(const sim::RunPlan& plan) {
+std::string resolved_workload(const sim::RunPlan& plan) {
   sim::WorkloadConfig workload = plan.scenario.workload;
   return to_json(*to_node(describe_values([&workload](Describer& d) { describe(d, workload); })));
 }
@@ -61,8 +61,8 @@ std::vector<std::string> variant_names(std::span<const PlannedVariant> planned) 
 }
 
 /// The numbers that the outputs need besides the standard ones.
-std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
-                                   const std::optional<UntilRule>& until) {
+std::vector<MetricName> needed_metrics(std::span<const PlannedVariant> planned,
+                                       const std::optional<UntilRule>& until) {
   std::vector<MetricName> more;
   const auto add = [&more](std::initializer_list<const char*> names) {
     for (const char* name : names) more.push_back(*parse_metric_name(name).value);
@@ -97,7 +97,7 @@ class VariantRuns {
         experiment_(experiment),
         console_(console),
         trace_(trace),
-        builder_(variant_names(planned), metrics_of(planned, options.until)),
+        builder_(variant_names(planned), needed_metrics(planned, options.until)),
         first_(planned.size()) {}
 
   /// Throws Stopped.
@@ -277,7 +277,7 @@ class VariantRuns {
 
   ResultSet result_set() {
     ResultSet set = builder_.take(builder_.complete());
-    const auto workload = [this](std::size_t v) { return workload_of(planned_[v].plan); };
+    const auto workload = [this](std::size_t v) { return resolved_workload(planned_[v].plan); };
     for (std::size_t v = 0; v < planned_.size(); ++v)
       if (set.variants[v].unpaired.empty() && workload(v) != workload(0))
         set.variants[v].unpaired = "the workloads differ";

@@ -219,7 +219,7 @@ std::string style() {
 }
 
 /// A nested drawing at a place and with a size of its own.
-std::string placed(std::string svg, double x, double y, double width, double height) {
+std::string placed_drawing(std::string svg, double x, double y, double width, double height) {
   const std::string attributes = "<svg x=\"" + fixed_text(x, 1) + "\" y=\"" + fixed_text(y, 1) +
                                  "\" width=\"" + fixed_text(width, 1) + "\" height=\"" +
                                  fixed_text(height, 1) + "\"";
@@ -242,7 +242,7 @@ std::string svg_file(const LineChart& chart) {
   double x = kMargin;
   for (const ChartSeries& s : chart.series) {
     const std::string name = s.name + (s.measured ? " (measured)" : "");
-    out += placed(svg_key(s.colour, s.measured, s.markers), x, 62, kKeyWidth, kKeyHeight) +
+    out += placed_drawing(svg_key(s.colour, s.measured, s.markers), x, 62, kKeyWidth, kKeyHeight) +
            svg_text(x + kKeyWidth + 6, 73, "start", name);
     x += kKeyWidth + 24 + kPerLetter * static_cast<double>(name.size());
   }
@@ -253,7 +253,8 @@ std::string svg_file(const LineChart& chart) {
          fixed_text(height, 0) + "\" width=\"" + size + "\" role=\"img\">\n<title>" +
          html(chart.title) + "</title>\n" + style() + "\n<rect class=\"paper\" width=\"" + size +
          "\"/>\n" + out + "\n" + "<g class=\"plot\">" +
-         placed(drawing.svg, kMargin, top, kScale * drawing.width, kScale * drawing.height) +
+         placed_drawing(drawing.svg, kMargin, top, kScale * drawing.width,
+                        kScale * drawing.height) +
          "</g>\n</svg>\n";
 }
 

@@ -80,7 +80,7 @@ constexpr std::array<PlainNumber, 5> kClasses = {{{"tok/s", "output_throughput",
 
 constexpr PlainNumber kClassGoodput = {"goodput %", "goodput", 100, 1};
 
-Value value_of(const StageView& stage, std::string_view key) {
+Value stage_value(const StageView& stage, std::string_view key) {
   const Datum* const datum = stage.find(key);
   return datum == nullptr ? std::nullopt : Value(datum->value);
 }
@@ -95,7 +95,7 @@ Cell plain_cell(const Value& value, const PlainNumber& number) {
 }
 
 Cell plain_cell(const StageView& stage, const PlainNumber& number) {
-  return plain_cell(value_of(stage, number.key), number);
+  return plain_cell(stage_value(stage, number.key), number);
 }
 
 /// Stages are marked whose queue grew until they ended.
@@ -106,7 +106,7 @@ Cell marked(const StageView& stage, const PlainNumber& number) {
 }
 
 Cell count_cell(const StageView& stage, std::string_view key) {
-  return {.text = fixed_text(value_of(stage, key).value_or(0), 0)};
+  return {.text = fixed_text(stage_value(stage, key).value_or(0), 0)};
 }
 
 Cell change(const Value& from, const Value& to) {
@@ -144,7 +144,7 @@ Phrase change_note(const Datum* from, const Datum* to, const Measure& measure) {
   return note;
 }
 
-Cell page_cell(const Datum* datum, Unit unit, Phrase note = {}) {
+Cell datum_cell(const Datum* datum, Unit unit, Phrase note = {}) {
   return {.number = datum == nullptr ? std::nullopt : std::optional(*datum),
           .unit = unit,
           .note = std::move(note)};
@@ -226,7 +226,7 @@ class Ladder {
     for (std::size_t v = 0; v < stages_.size(); ++v) {
       static const StageView kNone;
       const StageView& stage = i < stages_[v].size() ? *stages_[v][i] : kNone;
-      values.push_back(value_of(stage, number_.key));
+      values.push_back(stage_value(stage, number_.key));
       truths.push_back(measured_of(stage, number_.key));
       row.push_back(cell(stage));
       if (!has_measured_[v]) continue;
@@ -244,7 +244,7 @@ class Ladder {
 
   Cell cell(const StageView& stage) const {
     if (!on_page_) return marked(stage, number_);
-    Cell cell = page_cell(stage.find(number_.key), measure_.unit);
+    Cell cell = datum_cell(stage.find(number_.key), measure_.unit);
     if (stage.overloaded && stage.reported) cell.note.text = "overloaded";
     return cell;
   }
@@ -387,7 +387,7 @@ Table summary_table(const PageRun& run, bool on_page) {
     const bool rare = number.key == "rejected" || number.key == "preemptions";
     const auto has = [&](std::string_view key) {
       return std::ranges::any_of(run.variants, [&](const VariantView& v) {
-        const Value value = value_of(v.summary, key);
+        const Value value = stage_value(v.summary, key);
         return value && (!on_page || !rare || *value != 0);
       });
     };
@@ -405,7 +405,7 @@ Table summary_table(const PageRun& run, bool on_page) {
     const Datum* const base = run.variants[0].summary.find(number.key);
     for (const VariantView& v : run.variants) {
       const Datum* const datum = v.summary.find(number.key);
-      row.push_back(on_page ? page_cell(datum, shown.unit, change_note(base, datum, shown))
+      row.push_back(on_page ? datum_cell(datum, shown.unit, change_note(base, datum, shown))
                             : plain_cell(v.summary, number));
       if (on_page && &v == &run.variants[0]) row.back().note = {};
       if (!on_page && number.key == kOverloadedStages && datum != nullptr)
@@ -426,7 +426,7 @@ Table page_stages(const PageRun& run, std::string_view key) {
 namespace {
 
 /// `seed 1`, `seeds 1 to 5`.
-std::string seeds_of(const PageRun& run) {
+std::string page_seeds(const PageRun& run) {
   if (run.replications < 2) return "seed " + run.seed;
   const std::uint64_t first = std::stoull(run.seed);
   return seeds_text({first, first + static_cast<std::uint64_t>(run.replications) - 1});
@@ -460,11 +460,12 @@ StudyVerdict study_verdict(const PageRun& run) {
   return out;
 }
 
-std::vector<std::pair<std::string, std::string>> facts_of(const PageRun& run) {
+std::vector<std::pair<std::string, std::string>> run_facts(const PageRun& run) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"scenario", run.scenario},
       {"routesim", run.version + (run.commit.empty() ? "" : " (" + run.commit + ")")},
-      {run.replications > 1 ? "seeds" : "seed", seeds_of(run).substr(seeds_of(run).find(' ') + 1)},
+      {run.replications > 1 ? "seeds" : "seed",
+       page_seeds(run).substr(page_seeds(run).find(' ') + 1)},
       {"scenario hash", run.hash}};
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
   return facts;
@@ -532,7 +533,7 @@ Table server_table(const PageRun& run) {
       for (const ServerNumber& number : numbers) {
         const auto found = server.values.find(number.key);
         row.push_back(
-            page_cell(found == server.values.end() ? nullptr : &found->second, number.unit));
+            datum_cell(found == server.values.end() ? nullptr : &found->second, number.unit));
       }
     }
   return table;
@@ -602,8 +603,8 @@ Table published_rows(const PageRun& run) {
     for (const PublishedView& row : variant.published)
       table.rows.push_back({{.text = variant.name},
                             {.text = row.name + ", " + row.unit},
-                            page_cell(&row.simulated, Unit::kNone),
-                            page_cell(&row.measured, Unit::kNone),
+                            datum_cell(&row.simulated, Unit::kNone),
+                            datum_cell(&row.measured, Unit::kNone),
                             change(row.measured.value, row.simulated.value)});
   return table;
 }
@@ -613,10 +614,10 @@ Table published_rows(const PageRun& run) {
 StudyDocument run_document(const PageRun& run) {
   StudyDocument document{
       .name = run.scenario,
-      .kicker = run.scenario + " · routesim " + run.version + " · " + seeds_of(run),
+      .kicker = run.scenario + " · routesim " + run.version + " · " + page_seeds(run),
       .title = run.question.empty() ? run.scenario : run.question,
       .verdict = study_verdict(run),
-      .facts = facts_of(run)};
+      .facts = run_facts(run)};
   if (run.variants.empty()) return document;
   std::vector<Block>& blocks = document.blocks;
   blocks.push_back({Heading{"Key numbers of the whole run"}});

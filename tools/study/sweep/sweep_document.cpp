@@ -147,7 +147,7 @@ std::string sweep_headline(const SweepGoals& goals) {
 }
 
 /// Says for each class of step times how many rows rest on it.
-std::vector<std::string> rests_on(const SweepRecord& record) {
+std::vector<std::string> basis_of_rows(const SweepRecord& record) {
   std::vector<std::string> said;
   for (const models::Trust trust : trust_classes()) {
     const auto n = std::ranges::count(record.sweep_rows, std::string(enum_name(trust)),
@@ -173,7 +173,7 @@ StudyVerdict sweep_verdict(const SweepRecord& record, const SweepGoals& goals) {
     return std::to_string(state.second) + " " + std::string(goal_word(state.first));
   });
   out.points.push_back({{std::to_string(goals.cells().rows.size()) + " cells: " + counts}});
-  out.remarks = rests_on(record);
+  out.remarks = basis_of_rows(record);
   const std::int64_t replications = record.sweep_rows.front().replications;
   if (!goals.goals().empty())
     out.fine = replications > 1
@@ -267,7 +267,7 @@ std::string with_goal(const SweepGoals& goals, const std::string& metric, const 
 
 /// `: 320 ms behind b and 560 ms behind a at rate 40`, where the variants differ most and none is
 /// overloaded, if there is such a place; the first number and the last of a single variant.
-std::string numbers_of(const LineChart& chart, const PageAxis& d, bool less_is_better) {
+std::string gap_text(const LineChart& chart, const PageAxis& d, bool less_is_better) {
   using Value = std::pair<double, std::string>;
   const auto number = [&](double y) { return human(y, chart.y.unit); };
   const auto at = [&](double x) {
@@ -327,7 +327,7 @@ LineChart axis_curve(const SweepGoals& goals, const SweepPanel& panel, const std
     }
     chart.series.push_back(std::move(series));
   }
-  chart.title = with_goal(goals, metric, view) + numbers_of(chart, d, view.less_is_better) +
+  chart.title = with_goal(goals, metric, view) + gap_text(chart, d, view.less_is_better) +
                 (panel.title.empty() ? "" : ", " + panel.title);
   chart.y.log = view.unit == Unit::kSeconds && spreads_wide(chart);
   if (const MetricGoal* goal = goal_on(goals, metric)) {
@@ -559,7 +559,7 @@ Table plain_table(const SweepRecord& record, const SweepCells& cells) {
   return table;
 }
 
-ExportTable data_of(const std::string& name, const SweepCells& cells) {
+ExportTable cells_data(const std::string& name, const SweepCells& cells) {
   ExportTable table{.name = "sweep", .columns = {"sweep", "variant"}};
   table.columns.insert(table.columns.end(), cells.axes.begin(), cells.axes.end());
   for (const char* column : {"metric", "value", "low", "high"}) table.columns.emplace_back(column);
@@ -605,7 +605,7 @@ StudyDocument sweep_document(const SweepRecord& record, const std::string& quest
                std::to_string(cells.rows.size()) + " cells";
   out.title = question.empty() ? first.sweep : question;
   out.verdict = sweep_verdict(record, goals);
-  out.data = {data_of(first.sweep, cells)};
+  out.data = {cells_data(first.sweep, cells)};
   out.blocks.push_back({Heading{"Every row"}, For::kPlain});
   out.blocks.push_back({plain_table(record, cells), For::kPlain});
   if (std::ranges::any_of(cells.rows, &SweepCells::Row::overloaded))

@@ -68,8 +68,8 @@ namespace {
 constexpr char kStageRate[] = "stage rate";
 
 /// A row, or one of its stages, whose numbers stand at `path`.
-SweepCells::Row row_of(const SweepRowRecord& row, const SweepRowRecord::Numbers& numbers,
-                       const std::vector<std::string>& axes, const std::string& path) {
+SweepCells::Row cells_row(const SweepRowRecord& row, const SweepRowRecord::Numbers& numbers,
+                          const std::vector<std::string>& axes, const std::string& path) {
   SweepCells::Row out;
   out.variant = row.variant;
   out.overloaded = numbers.overloaded;
@@ -122,11 +122,13 @@ SweepCells cells_of(const SweepRecord& record, const std::string& path) {
   if (by_stage) cells.axes.emplace_back(kStageRate);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string here = path + "/sweep_rows/" + std::to_string(i);
-    if (!by_stage) cells.rows.push_back(row_of(rows[i], rows[i].summary, axes, here + "/summary"));
+    if (!by_stage)
+      cells.rows.push_back(cells_row(rows[i], rows[i].summary, axes, here + "/summary"));
     if (by_stage)
       for (const std::size_t s : stages_by_rate(rows[i])) {
         const SweepRowRecord::Stage& stage = rows[i].stages[s];
-        cells.rows.push_back(row_of(rows[i], stage, axes, here + "/stages/" + std::to_string(s)));
+        cells.rows.push_back(
+            cells_row(rows[i], stage, axes, here + "/stages/" + std::to_string(s)));
         cells.rows.back().cell.push_back(number_text(stage.requested_rate));
       }
   }

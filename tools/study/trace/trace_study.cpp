@@ -277,7 +277,7 @@ TraceStudy study_trace(workloads::LoadGenerator& load, std::int64_t block_size, 
 
 namespace {
 
-std::string percent(std::int64_t part, std::int64_t whole) {
+std::string percent_of(std::int64_t part, std::int64_t whole) {
   return fixed_text(100 * sim::share(part, whole), 1);
 }
 
@@ -301,8 +301,9 @@ std::string caches_text(const TraceStudy& s) {
     // Sizes that add nothing are left out, but for the last.
     if (point.hit_tokens == before && &point != &s.caches.back()) continue;
     before = point.hit_tokens;
-    table.add_row({std::to_string(point.cache_tokens), percent(point.hit_tokens, s.prompt_tokens),
-                   percent(point.hit_tokens, s.hit_tokens)});
+    table.add_row({std::to_string(point.cache_tokens),
+                   percent_of(point.hit_tokens, s.prompt_tokens),
+                   percent_of(point.hit_tokens, s.hit_tokens)});
   }
   return table.str();
 }
@@ -312,7 +313,7 @@ std::string prefixes_text(const TraceStudy& s) {
   table.add_row({"shared prefix, tokens", "requests", "of all requests, %", "first request"});
   for (const SharedPrefix& p : s.prefixes)
     table.add_row({std::to_string(p.tokens), std::to_string(p.requests),
-                   percent(p.requests, s.requests), std::to_string(p.first_request)});
+                   percent_of(p.requests, s.requests), std::to_string(p.first_request)});
   return table.str();
 }
 
@@ -347,7 +348,7 @@ std::string render_trace_text(const TraceStudy& s, const std::string& what,
       "{} % of the prompt tokens repeat an earlier prompt or answer from its start ({} % an "
       "answer):\n"
       "the ideal hits of one server that forgets nothing, in blocks of {} tokens.\n",
-      percent(s.hit_tokens, s.prompt_tokens), percent(s.answer_hit_tokens, s.prompt_tokens),
+      percent_of(s.hit_tokens, s.prompt_tokens), percent_of(s.answer_hit_tokens, s.prompt_tokens),
       s.block_size);
   out += fmt::format("All blocks together are {} tokens.\n", s.held_tokens);
   if (s.hit_tokens > 0) {
@@ -366,7 +367,7 @@ std::string render_trace_text(const TraceStudy& s, const std::string& what,
 
 namespace {
 
-void write_lengths(JsonWriter& json, std::string_view name, const LengthSummary& l,
+void write_summary(JsonWriter& json, std::string_view name, const LengthSummary& l,
                    std::int64_t sum) {
   json.key(name).begin_object();
   json.member("mean", l.mean).member("p50", l.p50).member("p90", l.p90).member("p99", l.p99);
@@ -402,8 +403,8 @@ std::string render_trace_json(const TraceStudy& s, const std::string& what,
   json.begin_object().member("load", what).member("block_size", s.block_size);
   json.member("requests", s.requests).member("span_s", s.span_s).member("mean_rate", s.mean_rate);
   json.member("peak_minute_rate", s.peak_minute).member("peak_second_rate", s.peak_second);
-  write_lengths(json, "prompt_tokens", s.prompt, s.prompt_tokens);
-  write_lengths(json, "output_tokens", s.output, s.output_tokens);
+  write_summary(json, "prompt_tokens", s.prompt, s.prompt_tokens);
+  write_summary(json, "output_tokens", s.output, s.output_tokens);
   json.key("sessions").begin_object();
   json.member("count", s.sessions).member("requests", s.session_requests);
   json.member("longest", s.longest_session).end_object();

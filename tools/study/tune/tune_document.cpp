@@ -216,7 +216,7 @@ std::string changes_text(const Named<std::string>& values, const TuneRecord& r) 
   return changes.empty() ? "as published" : changes;
 }
 
-Table front_table(const TuneRecord& r, const std::string& path) {
+Table tuned_front(const TuneRecord& r, const std::string& path) {
   Table table{.columns = {{"front", true}}};
   for (const auto& [metric, estimate] : r.front.front().metrics.items)
     table.columns.push_back({metric});
@@ -239,7 +239,7 @@ Table front_table(const TuneRecord& r, const std::string& path) {
 /// The trade between the first two goals, and others to choose: members of the front on fresh
 /// seeds, and the others that stayed in the race on those of the search, which are no measure for
 /// the front.
-std::optional<Scatter> front_chart(const TuneRecord& r) {
+std::optional<Scatter> front_scatter(const TuneRecord& r) {
   if (r.front.empty() || r.front.front().metrics.items.size() < 2) return std::nullopt;
   const auto& names = r.front.front().metrics.items;
   const MetricView x = metric_view(names[0].first), y = metric_view(names[1].first);
@@ -390,7 +390,7 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
   const auto add = [&out](auto content, For outputs = For::kAll) {
     out.blocks.push_back({std::move(content), outputs});
   };
-  if (std::optional<Scatter> front = front_chart(r))
+  if (std::optional<Scatter> front = front_scatter(r))
     out.verdict.picture = std::move(*front);
   else if (r.candidate.value_or(1) != 0)
     out.verdict.picture = gains_plot(r);
@@ -412,7 +412,7 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
   add(Heading{"The search"});
   if (has_race && !std::holds_alternative<LineChart>(*out.verdict.picture))
     add(Charts{{race_chart(r)}}, For::kPages);
-  if (!r.front.empty()) add(front_table(r, path));
+  if (!r.front.empty()) add(tuned_front(r, path));
   add(race_table(r), For::kPlain);
   if (!r.candidates.empty())
     add(Fold{"All " + std::to_string(r.candidates.size()) + " candidates",

@@ -579,7 +579,7 @@ void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdi
   }
 }
 
-std::string trust_of(const PageRun& run) {
+std::string trust_sentence(const PageRun& run) {
   const std::string rests =
       rests_on(run) + idle_servers(run) + measured_beside(run) + not_judged(run);
   if (run.replications > 1)
@@ -620,7 +620,7 @@ Verdict judge_ended(const PageRun& run) {
     verdict.overload =
         "Overloaded, so that latencies depend on how long a stage lasts: " + verdict.overload + ".";
   if (!verdict.goals.empty()) verdict.goals = "Goodput counts requests with " + verdict.goals + ".";
-  verdict.trust = trust_of(run);
+  verdict.trust = trust_sentence(run);
   return verdict;
 }
 
