@@ -76,21 +76,23 @@ std::vector<double> scores_after(Era era, Distribution distribution, bool header
 }
 
 TEST(PluginRules, AnActiveRequestCountsAsLongAsItsReleaseSays) {
-  using Scores = std::vector<double>;
+  using ThreeScores = std::vector<double>;
   constexpr auto kLlmD = Distribution::kLlmD;
   for (const Era era : {Era::kV0_3_2, Era::kV0_4_0, Era::kV0_5_0, Era::kV0_6_0})
-    EXPECT_EQ(scores_after(era, kLlmD, false, false, 1), Scores({0, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, false, 1), Scores({1, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, true, 1), Scores({1, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, false, true, 1), Scores({1, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, true, 120), Scores({1, 1, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, false, 1), Scores({0, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, true, 1), Scores({1, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, true, 120), Scores({1, 1, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_5_0, kLlmD, true, false, 1), Scores({0, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_5_0, kLlmD, true, true, 1), Scores({1, 1, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_3_2, Distribution::kHeimdall, true, false, 1), Scores({0, 0, 1}));
-  EXPECT_EQ(scores_after(Era::kV0_3_2, Distribution::kHeimdall, true, true, 1), Scores({1, 1, 1}));
+    EXPECT_EQ(scores_after(era, kLlmD, false, false, 1), ThreeScores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, false, 1), ThreeScores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, true, 1), ThreeScores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, false, true, 1), ThreeScores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, kLlmD, true, true, 120), ThreeScores({1, 1, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, false, 1), ThreeScores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, true, 1), ThreeScores({1, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_4_0, kLlmD, true, true, 120), ThreeScores({1, 1, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_5_0, kLlmD, true, false, 1), ThreeScores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_5_0, kLlmD, true, true, 1), ThreeScores({1, 1, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, Distribution::kHeimdall, true, false, 1),
+            ThreeScores({0, 0, 1}));
+  EXPECT_EQ(scores_after(Era::kV0_3_2, Distribution::kHeimdall, true, true, 1),
+            ThreeScores({1, 1, 1}));
 }
 
 TEST(PluginRules, LabelExpressionsSelectAsInKubernetes) {

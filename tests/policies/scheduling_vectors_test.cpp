@@ -1,18 +1,24 @@
-// Every case of scheduler_profile, session_affinity, no_hit_lru and the final scores of
-// precise_prefix_cache_scorer.
+// Vectors of whole decisions, and that every file of vectors has a test.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "policies/plugins/no_hit_lru.h"
 #include "policies/plugins/session_affinity.h"
 #include "policies/row_math.h"
 #include "policies/scheduling_profile.h"
 #include "tests/policies/plugin_bench.h"
+#include "tests/policies/vector_file.h"
 
 namespace routesim::policies {
 namespace {
+
+// Every case of scheduler_profile, session_affinity, no_hit_lru and the final scores of
+// precise_prefix_cache_scorer.
 
 using test::member;
 using test::name_of;
@@ -463,3 +469,33 @@ TEST(PreciseVectors, FinalScoresAndProducer) {
 
 }  // namespace
 }  // namespace routesim::policies
+
+namespace routesim::test {
+namespace {
+
+// Every vector file has a test that runs it.
+
+TEST(VectorCoverage, EveryFileHasARunner) {
+  std::set<std::string> tests;
+  const auto& program = *testing::UnitTest::GetInstance();
+  for (int s = 0; s < program.total_test_suite_count(); ++s) {
+    const auto& suite = *program.GetTestSuite(s);
+    for (int t = 0; t < suite.total_test_count(); ++t)
+      tests.insert(std::string(suite.name()) + "." + suite.GetTestInfo(t)->name());
+  }
+  std::set<std::string> run;
+  for (const VectorRunner& r : kVectorRunners) {
+    const std::string name = std::string(r.suite) + "." + std::string(r.test);
+    EXPECT_EQ(tests.count(name), 1u) << name << " is to run " << r.file << " but is no test";
+    run.insert(std::string(r.file));
+  }
+  std::set<std::string> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(ROUTESIM_SOURCE_DIR) + "/tests/vectors"))
+    if (entry.path().extension() == ".json") files.insert(entry.path().stem().string());
+  EXPECT_GE(files.size(), 34u);
+  EXPECT_EQ(files, run) << "a file without a runner, or a runner without a file";
+}
+
+}  // namespace
+}  // namespace routesim::test

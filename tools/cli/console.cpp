@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "tools/cli/shipped_files.h"
+#include "tools/cli/inputs.h"
 #include "tools/results/output_file.h"
 
 namespace routesim::tools {

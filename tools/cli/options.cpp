@@ -12,7 +12,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
-#include "tools/cli/shipped_files.h"
+#include "tools/cli/inputs.h"
 #include "tools/results/text_table.h"
 #include "tools/study/experiment/experiment.h"
 

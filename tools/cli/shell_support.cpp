@@ -11,7 +11,7 @@ namespace routesim::tools {
 namespace {
 
 /// Whether a value of this name is a file: "PATH", "E.json", "SCENARIO".
-bool is_file(const std::string& value_name) {
+bool takes_file(const std::string& value_name) {
   return value_name == "PATH" || value_name == "FILE" || value_name == "SCENARIO" ||
          value_name.find('.') != std::string::npos;
 }
@@ -74,7 +74,7 @@ std::string bash_script(const std::vector<Command>& commands) {
         patterns.push_back(fmt::format("\"{} {}\"", command.name, flag));
       }
       if (option.value_name.empty() || option.value_is_optional()) continue;
-      const bool files = option.choices.empty() && is_file(option.value_name);
+      const bool files = option.choices.empty() && takes_file(option.value_name);
       values += fmt::format("    {}) words=\"{}\" files={:d} ;;\n", fmt::join(patterns, " | "),
                             fmt::join(option.choices, " "), files);
     }
@@ -110,7 +110,7 @@ std::string zsh_option(const OptionSpec& option, const std::string& flag) {
   spec += fmt::format("[{}]", zsh_text(option.help));
   if (option.value_name.empty()) return spec;
   return spec + (option.value_is_optional() ? "::" : ":") + zsh_text(option.value_name) + ":" +
-         zsh_action(option.choices, is_file(option.value_name));
+         zsh_action(option.choices, takes_file(option.value_name));
 }
 
 constexpr char kZshScript[] = R"(#compdef routesim
@@ -162,7 +162,7 @@ std::string fish_option(const OptionSpec& option) {
   if (option.value_name.empty() || option.value_is_optional()) return out;
   if (!option.choices.empty())
     return fmt::format("{} -x -a '{}'", out, fmt::join(option.choices, " "));
-  return out + (is_file(option.value_name) ? " -r -F" : " -x");
+  return out + (takes_file(option.value_name) ? " -r -F" : " -x");
 }
 
 std::string fish_script(const std::vector<Command>& commands) {

@@ -68,7 +68,7 @@ Datum in_base_unit(Datum datum, const MetricView& view) {
 
 namespace {
 
-std::size_t count(const std::vector<Judgement>& judgements, Decision d) {
+std::size_t count_decided(const std::vector<Judgement>& judgements, Decision d) {
   return static_cast<std::size_t>(
       std::ranges::count_if(judgements, [d](const Judgement& j) { return j.decision == d; }));
 }
@@ -115,9 +115,9 @@ std::string place_of(const Judgement& j) {
 }
 
 std::string totals(const std::vector<Judgement>& judgements) {
-  return std::to_string(count(judgements, Decision::kHolds)) + " hold, " +
-         std::to_string(count(judgements, Decision::kFails)) + " fail, " +
-         std::to_string(count(judgements, Decision::kUndecided)) + " undecided";
+  return std::to_string(count_decided(judgements, Decision::kHolds)) + " hold, " +
+         std::to_string(count_decided(judgements, Decision::kFails)) + " fail, " +
+         std::to_string(count_decided(judgements, Decision::kUndecided)) + " undecided";
 }
 
 }  // namespace
@@ -150,8 +150,9 @@ std::string render_junit(const std::string& suite, const std::vector<Judgement>&
                          const std::vector<std::string>& remarks) {
   const std::string tests = std::to_string(std::max<std::size_t>(judgements.size(), 1));
   const std::string totals_text =
-      " tests=\"" + tests + "\" failures=\"" + std::to_string(count(judgements, Decision::kFails)) +
-      "\" errors=\"" + std::to_string(count(judgements, Decision::kUndecided)) + "\"";
+      " tests=\"" + tests + "\" failures=\"" +
+      std::to_string(count_decided(judgements, Decision::kFails)) + "\" errors=\"" +
+      std::to_string(count_decided(judgements, Decision::kUndecided)) + "\"";
   const std::string name = xml_text(suite);
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"routesim\"" +
                     totals_text + ">\n  <testsuite name=\"" + name + "\"" + totals_text + ">\n";
@@ -239,7 +240,7 @@ namespace {
 
 constexpr std::size_t kLongest = 2000;  ///< Characters of a text that may come from a file.
 
-std::string plain(const Sentence& sentence) {
+std::string sentence_text(const Sentence& sentence) {
   std::string out;
   for (const Phrase& words : sentence) out += words.text;
   return out;
@@ -247,7 +248,7 @@ std::string plain(const Sentence& sentence) {
 
 // ------------------------------------------------------------------------------ terminal
 
-std::string text_of(const Table& table, std::size_t width) {
+std::string table_text(const Table& table, std::size_t width) {
   const auto left = std::ranges::find(table.columns, false, &Table::Column::words);
   TextTable out(static_cast<std::size_t>(left - table.columns.begin()));
   std::vector<std::string> head;
@@ -295,7 +296,7 @@ std::string render_text(const StudyDocument& document, std::size_t width) {
         name + ":" + std::string(widest - name.size() + 1, ' ') + printable(text, kLongest) + "\n";
   const StudyVerdict& verdict = document.verdict;
   if (!verdict.headline.empty()) out += "\n" + line_of(verdict.headline, width);
-  for (const Sentence& point : verdict.points) out += line_of(plain(point), width, "  ");
+  for (const Sentence& point : verdict.points) out += line_of(sentence_text(point), width, "  ");
   for (const std::string& remark : verdict.remarks) out += line_of(remark, width, "note: ");
   if (!verdict.judgements.empty()) out += "\n" + judgements_text(verdict.judgements);
   for (const Block& block : document.blocks) {
@@ -307,7 +308,7 @@ std::string render_text(const StudyDocument& document, std::size_t width) {
     if (const auto* notes = std::get_if<Notes>(&block.content))
       for (const std::string& text : notes->texts) out += line_of(text, width, "note: ");
     if (const auto* listing = std::get_if<Listing>(&block.content)) out += listing->text + "\n";
-    if (const auto* table = std::get_if<Table>(&block.content)) out += text_of(*table, width);
+    if (const auto* table = std::get_if<Table>(&block.content)) out += table_text(*table, width);
   }
   if (!verdict.fine.empty()) out += "\n" + line_of(verdict.fine, width);
   return out;
@@ -489,40 +490,36 @@ std::string page_of(const std::vector<Sentence>& points) {
   return out.empty() ? out : "<ul>" + out + "</ul>";
 }
 
-/// The judgements with one of two decisions, one item each.
-std::string page_of(const std::vector<Judgement>& judgements, Decision one, Decision other) {
+/// The judgements with this decision, one item each.
+std::string page_of(const std::vector<Judgement>& judgements, Decision decision) {
   std::string out;
   for (const Judgement& j : judgements) {
-    if (j.decision != one && j.decision != other) continue;
-    const Tone tone = j.decision == Decision::kHolds   ? Tone::kGood
-                      : j.decision == Decision::kFails ? Tone::kBad
-                                                       : Tone::kPlain;
-    out += "<li><b class=\"" + tone_class(tone) + "\">" + decision_text(j.decision) + "</b> " +
+    if (j.decision != decision) continue;
+    const Tone tone = decision == Decision::kHolds   ? Tone::kGood
+                      : decision == Decision::kFails ? Tone::kBad
+                                                     : Tone::kPlain;
+    out += "<li><b class=\"" + tone_class(tone) + "\">" + decision_text(decision) + "</b> " +
            html(title_of(j)) + (j.detail.empty() ? "" : ": " + html(j.detail)) + "</li>";
   }
   return out.empty() ? out : "<ul class=\"expect\">" + out + "</ul>";
 }
 
-std::ptrdiff_t count_of(const std::vector<Judgement>& judgements, Decision decision) {
-  return std::ranges::count(judgements, decision, &Judgement::decision);
-}
-
 /// The failures stand above everything else.
 std::string page_of_failures(const std::vector<Judgement>& judgements) {
-  const auto failing = count_of(judgements, Decision::kFails);
+  const auto failing = count_decided(judgements, Decision::kFails);
   if (failing == 0) return {};
   return "<div class=\"failed\"><strong>" + std::to_string(failing) + " of " +
          counted(judgements.size(), "expectation") + (failing == 1 ? " fails" : " fail") +
-         "</strong>" + page_of(judgements, Decision::kFails, Decision::kFails) + "</div>";
+         "</strong>" + page_of(judgements, Decision::kFails) + "</div>";
 }
 
 /// The others; more than a few are folded away.
 std::string page_of_other_judgements(const std::vector<Judgement>& judgements) {
-  constexpr std::ptrdiff_t kMostOpen = 4;
-  const std::string list = page_of(judgements, Decision::kUndecided, Decision::kUndecided) +
-                           page_of(judgements, Decision::kHolds, Decision::kHolds);
-  const auto holding = count_of(judgements, Decision::kHolds);
-  const auto undecided = count_of(judgements, Decision::kUndecided);
+  constexpr std::size_t kMostOpen = 4;
+  const std::string list =
+      page_of(judgements, Decision::kUndecided) + page_of(judgements, Decision::kHolds);
+  const auto holding = count_decided(judgements, Decision::kHolds);
+  const auto undecided = count_decided(judgements, Decision::kUndecided);
   if (holding + undecided <= kMostOpen) return list;
   return "<details><summary>" + std::to_string(holding) + " expectations hold" +
          (undecided > 0 ? ", " + std::to_string(undecided) + " are undecided" : "") + "</summary>" +

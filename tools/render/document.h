@@ -16,7 +16,6 @@
 #include "tools/render/chart/chart.h"
 #include "tools/render/chart/numbers.h"
 #include "tools/render/page/html_page.h"
-#include "tools/results/difference.h"
 #include "tools/results/result_set.h"
 #include "tools/results/text_table.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 
 #include "base/check.h"
 #include "base/scalar_parse.h"
@@ -58,14 +57,9 @@ std::optional<std::string> parse_statistic(std::string_view word) {
   if (word == "avg") return "mean";
   if (word == "mean" || word == "median" || word == "min" || word == "max" || word == "std")
     return std::string(word);
-  if (!word.starts_with('p')) return std::nullopt;
-  std::string digits(word.substr(1));
-  std::ranges::replace(digits, 'p', '.');
-  double q = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, q, std::chars_format::fixed);
-  if (error != std::errc{} || stop != end || !(q >= 0 && q <= 100)) return std::nullopt;
-  return q == 50 ? "median" : fmt::format("p{}", number_text(q));
+  const std::optional<double> q = percentile_of(word);
+  if (!q) return std::nullopt;
+  return *q == 50 ? "median" : fmt::format("p{}", number_text(*q));
 }
 
 /// Splits `ttft_ms.p99` or vllm's `p99_ttft_ms`.

@@ -91,24 +91,28 @@ const std::array<MetricRow, 33> kMetrics = {{
      .words = "first token",
      .samples = &StageResult::time_to_first_token,
      .recorded_samples = latency<&LatencyRecord::time_to_first_token>,
+     .quantiles = &QuantilesRecord::time_to_first_token,
      .place = "successes/latency/time_to_first_token"},
     {.name = "tpot", .key = "tpot", .report_name = "time_per_output_token",
      .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "TPOT",
      .words = "time per output token",
      .samples = &StageResult::time_per_output_token,
      .recorded_samples = latency<&LatencyRecord::time_per_output_token>,
+     .quantiles = &QuantilesRecord::time_per_output_token,
      .place = "successes/latency/time_per_output_token"},
     {.name = "itl", .key = "itl", .report_name = "inter_token_latency",
      .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "ITL",
      .words = "gap between tokens",
      .samples = &StageResult::inter_token_latency,
      .recorded_samples = latency<&LatencyRecord::inter_token_latency>,
+     .quantiles = &QuantilesRecord::inter_token_latency,
      .place = "successes/latency/inter_token_latency"},
     {.name = "request_latency", .key = "request_latency", .report_name = "e2e_latency",
      .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "request latency",
      .aliases = {"e2el", "e2e", "latency"},
      .samples = &StageResult::request_latency,
      .recorded_samples = latency<&LatencyRecord::request_latency>,
+     .quantiles = &QuantilesRecord::request_latency,
      .place = "successes/latency/request_latency"},
     {.name = "ntpot", .key = "ntpot", .report_name = "normalized_time_per_output_token",
      .quantity = MetricKind::kTime, .better = Better::kSmaller, .title = "latency per output token",
@@ -233,11 +237,11 @@ const std::array<MetricRow, 33> kMetrics = {{
      .value = of_tiers<tier_hit_rate>,
      .recorded_of_run = recorded_of_tiers<tier_hit_rate>},
     {.name = "tier_loaded_gigabytes", .key = "tier_loaded_gigabytes",
-     .quantity = MetricKind::kCount, .title = "tier loaded gigabytes",
+     .quantity = MetricKind::kGigabytes, .title = "tier loaded gigabytes",
      .value = of_tiers<tier_loaded_gigabytes>,
      .recorded_of_run = recorded_of_tiers<tier_loaded_gigabytes>},
     {.name = "tier_pulled_gigabytes", .key = "tier_pulled_gigabytes",
-     .quantity = MetricKind::kCount, .title = "tier pulled gigabytes",
+     .quantity = MetricKind::kGigabytes, .title = "tier pulled gigabytes",
      .value = of_tiers<tier_pulled_gigabytes>,
      .recorded_of_run = recorded_of_tiers<tier_pulled_gigabytes>},
     {.name = "tier_load_wait", .key = "tier_load_wait",
@@ -289,24 +293,28 @@ const MetricRow* find_metric(std::string_view key) {
   return nullptr;
 }
 
-namespace {
+std::string_view MetricRow::unit() const {
+  constexpr std::array<std::string_view, 9> kUnits = {"s",     "tokens", "s",     "tok/s", "req/s",
+                                                      "count", "GB",     "ratio", "ratio"};
+  return kUnits[static_cast<std::size_t>(quantity)];
+}
 
-using sim::Samples;
-using sim::StageResult;
-
-/// p90, p99.9 or p99p9.
 std::optional<double> percentile_of(std::string_view statistic) {
   if (statistic == "median") return 50;
   if (!statistic.starts_with('p')) return std::nullopt;
   std::string digits(statistic.substr(1));
-  for (char& c : digits)
-    if (c == 'p') c = '.';
+  std::ranges::replace(digits, 'p', '.');
   double q = 0;
-  const auto end = digits.data() + digits.size();
-  const auto result = std::from_chars(digits.data(), end, q);
-  if (result.ec != std::errc{} || result.ptr != end || !(q >= 0 && q <= 100)) return std::nullopt;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, q, std::chars_format::fixed);
+  if (error != std::errc{} || stop != end || !(q >= 0 && q <= 100)) return std::nullopt;
   return q;
 }
+
+namespace {
+
+using sim::Samples;
+using sim::StageResult;
 
 /// Statistics such as `mean(comparison table)` carry a remark that does not change their meaning.
 std::string_view without_remark(std::string_view statistic) {
@@ -391,18 +399,14 @@ std::optional<double> record_value(const StageRecord& stage, const MetricName& n
 
 std::optional<double> stored_value(const StageRecord& stage, const MetricName& name) {
   if (const std::optional<double> value = record_value(stage, name)) return value;
-  const QuantilesRecord& q = stage.quantiles;
-  const std::optional<std::vector<double>>* values = nullptr;
-  if (name.metric == "ttft") values = &q.time_to_first_token;
-  if (name.metric == "itl") values = &q.inter_token_latency;
-  if (name.metric == "tpot") values = &q.time_per_output_token;
-  if (name.metric == "request_latency") values = &q.request_latency;
+  const MetricRow* const row = find_metric(name.metric);
   const std::optional<double> percent = percentile_of(name.statistic);
-  if (values == nullptr || !values->has_value() || !percent) return std::nullopt;
+  if (row == nullptr || row->quantiles == nullptr || !percent) return std::nullopt;
+  const std::optional<std::vector<double>>& values = stage.quantiles.*row->quantiles;
   const auto level = std::ranges::find(quantile_levels(), *percent);
   const auto at = static_cast<std::size_t>(level - quantile_levels().begin());
-  if (at >= (*values)->size()) return std::nullopt;
-  return (**values)[at] * unit_factor(name.unit).value_or(1);
+  if (!values || at >= values->size()) return std::nullopt;
+  return (*values)[at] * unit_factor(name.unit).value_or(1);
 }
 
 std::optional<double> stored_value(const VariantRecord& run, const MetricName& name) {

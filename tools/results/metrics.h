@@ -54,6 +54,7 @@ struct MeasuredTable {
 
 struct SamplesRecord;
 struct LifecycleRecord;
+struct QuantilesRecord;
 struct StageRecord;
 struct VariantRecord;
 
@@ -65,6 +66,7 @@ enum class MetricKind {
   kTokenRate,    ///< One value per stage, tokens/s.
   kRequestRate,  ///< One value per stage, requests/s.
   kCount,        ///< One value per stage.
+  kGigabytes,    ///< One value per stage, GB.
   kShare,        ///< One value per stage, 0..1.
   kUsage         ///< Mean and maximum of a share.
 };
@@ -83,6 +85,8 @@ struct MetricRow {
 
   sim::Samples sim::StageResult::*samples = nullptr;  ///< Of many values.
   const std::optional<SamplesRecord>& (*recorded_samples)(const LifecycleRecord&) = nullptr;
+  /// Of those that figures need: what a file lists beside `recorded_samples`.
+  std::optional<std::vector<double>> QuantilesRecord::*quantiles = nullptr;
   std::optional<double> (*value)(const sim::StageResult&) = nullptr;  ///< Of one value.
   std::optional<double> (*recorded)(const StageRecord&) = nullptr;    ///< Null: in no file.
   /// Of a whole run, where the record of its stage does not say it.
@@ -96,16 +100,19 @@ struct MetricRow {
   }
   bool is_time() const { return quantity == MetricKind::kTime || quantity == MetricKind::kSpan; }
   bool is_share() const { return quantity == MetricKind::kShare || quantity == MetricKind::kUsage; }
+  /// Its base unit, as CSV writes it.
+  std::string_view unit() const;
 };
 
 std::span<const MetricRow> metric_table();
+
+/// The percentage of p90, p99.9, p99p9 or median; nothing for other statistics.
+std::optional<double> percentile_of(std::string_view statistic);
 
 /// The row with this key, or with this name in reports of inference-perf; null when there is none.
 const MetricRow* find_metric(std::string_view key);
 
 struct MetricName;
-struct StageRecord;
-struct VariantRecord;
 
 /// `metric.statistic` of one stage in `unit` (empty = the metric's base unit: seconds, tokens,
 /// tokens/s, requests/s, ratio). Metrics are those that find_metric() knows; tiers are of a whole

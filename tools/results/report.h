@@ -10,7 +10,6 @@
 #include "sim/observe/run_result.h"
 #include "sim/observe/time_series.h"
 #include "sim/plan/scenario.h"
-#include "tools/results/difference.h"
 #include "tools/results/goodput.h"
 #include "tools/results/metrics.h"
 #include "tools/results/result_set.h"

@@ -34,7 +34,7 @@ void seconds(Describer& d, const Field& f, Duration& v) {
 }
 
 /// A list of numbers on one line of the file.
-constexpr Field column(std::string_view name, std::string_view doc) {
+constexpr Field one_line_list(std::string_view name, std::string_view doc) {
   Field f{.name = name, .doc = doc};
   f.null = true;
   f.one_line = true;
@@ -530,29 +530,31 @@ void describe(Describer& d, Capacity& r) {
 }
 
 void describe(Describer& d, SeriesRecord::Cluster& r) {
-  field(d, column("sent", "Requests sent so far."), r.sent);
-  field(d, column("done", "Requests that ended so far."), r.done);
-  field(d, column("failed", "Requests that failed so far."), r.failed);
-  field(d, column("outstanding", "Requests sent and not ended."), r.outstanding);
-  field(d, column("unrouted", "Requests that wait in the router."), r.unrouted);
+  field(d, one_line_list("sent", "Requests sent so far."), r.sent);
+  field(d, one_line_list("done", "Requests that ended so far."), r.done);
+  field(d, one_line_list("failed", "Requests that failed so far."), r.failed);
+  field(d, one_line_list("outstanding", "Requests sent and not ended."), r.outstanding);
+  field(d, one_line_list("unrouted", "Requests that wait in the router."), r.unrouted);
 }
 
 void describe(Describer& d, SeriesRecord::Endpoint& r) {
   field(d, {"name", "Name of the endpoint."}, r.name);
   field(d, {"pool", "Its pool."}, r.pool);
-  field(d, column("waiting", "Requests in its queue."), r.waiting);
-  field(d, column("running", "Requests in its batch."), r.running);
-  field(d, column("in_flight", "Requests that the router counts."), r.in_flight);
-  field(d, column("kv_cache_usage", "Share of KV blocks in use."), r.kv_cache_usage);
-  field(d, column("prefix_hit_rate", "Cache hits of the interval, 0 to 1; null without a lookup."),
+  field(d, one_line_list("waiting", "Requests in its queue."), r.waiting);
+  field(d, one_line_list("running", "Requests in its batch."), r.running);
+  field(d, one_line_list("in_flight", "Requests that the router counts."), r.in_flight);
+  field(d, one_line_list("kv_cache_usage", "Share of KV blocks in use."), r.kv_cache_usage);
+  field(d,
+        one_line_list("prefix_hit_rate",
+                      "Cache hits of the interval, 0 to 1; null without a lookup."),
         r.prefix_hit_rate);
-  field(d, column("step_time_s", "Mean step of the interval, s; null without a step."),
+  field(d, one_line_list("step_time_s", "Mean step of the interval, s; null without a step."),
         r.step_time_s);
 }
 
 void describe(Describer& d, SeriesRecord& r) {
   field(d, {"interval_s", "Time between two points, s."}, r.interval_s);
-  field(d, column("time_s", "The points, s of simulated time."), r.time_s);
+  field(d, one_line_list("time_s", "The points, s of simulated time."), r.time_s);
   field(d, {"cluster", "Counters of the cluster at each point of time_s."}, r.cluster);
   field(d, {"endpoints", "Every endpoint at each point of time_s."}, r.endpoints);
 }

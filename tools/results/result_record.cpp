@@ -9,7 +9,6 @@
 
 #include "base/scalar_parse.h"
 #include "base/tree_reader.h"
-#include "tools/results/difference.h"
 #include "tools/results/metrics.h"
 #include "tools/results/statistics.h"
 #include "tools/results/trust_errors.h"
@@ -156,10 +155,8 @@ void fill(StageRecord& out, const StageResult& stage, const LifecycleForm& form,
   out.lifecycle = lifecycle_record(stage, form, is_summary);
   out.prefix_hit_ratio = stage.prefix_hit_ratio();
   out.preemptions = stage.preemptions;
-  out.quantiles = {.time_to_first_token = quantiles(stage.time_to_first_token),
-                   .inter_token_latency = quantiles(stage.inter_token_latency),
-                   .time_per_output_token = quantiles(stage.time_per_output_token),
-                   .request_latency = quantiles(stage.request_latency)};
+  for (const MetricRow& row : metric_table())
+    if (row.quantiles != nullptr) out.quantiles.*row.quantiles = quantiles(stage.*row.samples);
 }
 
 StageRecord stage_record(const VariantReport& variant, const StageResult& stage,
@@ -409,7 +406,7 @@ ReplicationsRecord::Metric metric_numbers(const std::vector<double>& values) {
   return out;
 }
 
-ReplicationsRecord::Stage stage_numbers(const ResultSet& set, const StageValues& stage) {
+ReplicationsRecord::Stage replicated_stage(const ResultSet& set, const StageValues& stage) {
   ReplicationsRecord::Stage out;
   if (stage.stage.empty()) {
     out.name.reset();
@@ -494,8 +491,8 @@ ReplicationsRecord replications_record(const ResultSet& set) {
     v.name = variant.name;
     v.seeds = variant.seeds;
     for (const StageValues& stage : variant.stages)
-      if (!stage.stage.empty()) v.stages.push_back(stage_numbers(set, stage));
-    v.summary = stage_numbers(set, variant.stages.back());
+      if (!stage.stage.empty()) v.stages.push_back(replicated_stage(set, stage));
+    v.summary = replicated_stage(set, variant.stages.back());
   }
   for (std::size_t v = 1; v < set.variants.size(); ++v) out.differences.push_back(pair_of(set, v));
   return out;

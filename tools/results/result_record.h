@@ -12,7 +12,6 @@
 #include "base/describe.h"
 #include "sim/observe/run_result.h"
 #include "sim/observe/time_series.h"
-#include "tools/results/difference.h"
 #include "tools/results/report.h"
 #include "tools/results/result_set.h"
 

@@ -32,7 +32,7 @@ Node with(std::string_view key, Node value, const Node& node) {
   return ConfigNode::make_map(std::move(members), {});
 }
 
-Type plain(const char* type, bool null) {
+Type scalar_type(const char* type, bool null) {
   return {.node = tree::map({{"type", null ? tree::list({tree::text(type), tree::text("null")})
                                            : tree::text(type)}})};
 }
@@ -40,8 +40,8 @@ Type plain(const char* type, bool null) {
 Type or_null(const Type& type) {
   const ConfigNode* const name = type.node->child("type");
   if (type.node->members().size() == 1 && name != nullptr && name->is_scalar())
-    return plain(name->text().c_str(), true);
-  return {.node = tree::map({{"anyOf", tree::list({type.node, plain("null", false).node})}})};
+    return scalar_type(name->text().c_str(), true);
+  return {.node = tree::map({{"anyOf", tree::list({type.node, scalar_type("null", false).node})}})};
 }
 
 /// A kind of object that stands under many keys, by the key where it is met first.
@@ -94,7 +94,7 @@ class Definitions {
 };
 
 /// The name of what stands under a key; `stages` has a stage in each of its places.
-std::string kind_of(std::string_view name, bool is_many) {
+std::string definition_of(std::string_view name, bool is_many) {
   for (const Kind& kind : kKinds)
     if (name == kind.key) return std::string(kind.name);
   if (!is_many) return std::string(name);
@@ -109,21 +109,23 @@ class Schema final : public Describer {
   Schema(Definitions& definitions, std::string owner, std::string name)
       : definitions_(definitions), owner_(std::move(owner)), name_(std::move(name)) {}
 
-  void boolean(const Field& f, bool&) override { add(f, plain("boolean", f.null)); }
+  void boolean(const Field& f, bool&) override { add(f, scalar_type("boolean", f.null)); }
   void integer(const Field& f, std::int64_t&, const IntRange&) override {
-    add(f, plain("integer", f.null));
+    add(f, scalar_type("integer", f.null));
   }
-  void real(const Field& f, double&, const RealRange&) override { add(f, plain("number", f.null)); }
-  void text(const Field& f, std::string&) override { add(f, plain("string", f.null)); }
+  void real(const Field& f, double&, const RealRange&) override {
+    add(f, scalar_type("number", f.null));
+  }
+  void text(const Field& f, std::string&) override { add(f, scalar_type("string", f.null)); }
   void duration(const Field& f, Duration&, const DurationRange&) override {
-    add(f, plain("string", f.null));
+    add(f, scalar_type("string", f.null));
   }
   void choice(const Field& f, std::size_t&, std::span<const std::string_view> names) override {
     std::vector<Node> values;
     for (const std::string_view name : names) values.push_back(tree::text(std::string(name)));
     add(f, {.node = tree::map({{"type", tree::text("string")}, {"enum", tree::list(values)}})});
   }
-  void document(const Field& f, Document&) override { add(f, plain("object", false), false); }
+  void document(const Field& f, Document&) override { add(f, scalar_type("object", false), false); }
   void object(const Field& f, const std::function<void(Describer&)>& members) override {
     Schema inner = inside(f, false);
     members(inner);
@@ -135,9 +137,9 @@ class Schema final : public Describer {
     items.visit(0, element);
     const ConfigNode* const type = element.type_.node->child("type");
     const bool null = f.null && type != nullptr && type->text() == "number";
-    add(f,
-        {.node = tree::map({{"type", tree::text("array")},
-                            {"items", null ? plain("number", true).node : element.type_.node}})});
+    add(f, {.node = tree::map(
+                {{"type", tree::text("array")},
+                 {"items", null ? scalar_type("number", true).node : element.type_.node}})});
   }
   void optional(const Field& f, OptionalAccess& value) override {
     value.engage(true);
@@ -171,7 +173,7 @@ class Schema final : public Describer {
   /// A visitor of what stands in a list, a map or an optional.
   Schema inside(const Field& f, bool is_many) const {
     Schema inner = f.name.empty() ? Schema(definitions_, owner_, name_)
-                                  : Schema(definitions_, name_, kind_of(f.name, is_many));
+                                  : Schema(definitions_, name_, definition_of(f.name, is_many));
     inner.doc_ = f.name.empty() ? doc_ : std::string(f.doc);
     return inner;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,6 +21,10 @@ double student_t_quantile(double p, double degrees);
 
 /// 0 for an empty sample.
 double mean(std::span<const double> values);
+/// `part` of `whole`; 0 of nothing.
+inline double share(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
 /// The unbiased sample standard deviation (divisor n - 1); 0 for fewer than two values.
 double sample_sd(std::span<const double> values);
 

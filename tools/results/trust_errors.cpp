@@ -17,7 +17,7 @@ namespace {
 
 using models::Trust;
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+std::vector<std::string_view> pieces(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
     const std::size_t end = text.find(separator);
@@ -34,7 +34,7 @@ Trust trust_named(std::string_view name) {
   return Trust::kDataSheet;
 }
 
-double number(std::string_view text) {
+double known_number(std::string_view text) {
   const std::optional<double> value = number_from(text);
   ROUTESIM_CHECK(value.has_value(), "a table of errors has a cell that is no number");
   return *value;
@@ -57,15 +57,15 @@ std::span<const Trust> trust_classes() {
 
 std::vector<TrustError> parse_trust_errors(std::string_view csv) {
   std::vector<TrustError> errors;
-  for (const std::string_view line : split(csv, '\n')) {
+  for (const std::string_view line : pieces(csv, '\n')) {
     if (line.empty() || line == kTrustHeader) continue;
-    const std::vector<std::string_view> cells = split(line, ',');
+    const std::vector<std::string_view> cells = pieces(line, ',');
     ROUTESIM_CHECK(cells.size() == 5, "a row of the table of errors must have five cells");
     errors.push_back({.trust = trust_named(cells[0]),
                       .quantity = std::string(cells[1]),
-                      .cells = static_cast<std::size_t>(number(cells[2])),
-                      .mean = number(cells[3]),
-                      .worst = number(cells[4])});
+                      .cells = static_cast<std::size_t>(known_number(cells[2])),
+                      .mean = known_number(cells[3]),
+                      .worst = known_number(cells[4])});
   }
   return errors;
 }

@@ -159,7 +159,7 @@ bool is_reported(const sim::StageResult& stage) {
   return stage.info.reported && !stage.info.is_preparation;
 }
 
-StageSide side_of(const sim::StageResult& stage) {
+StageSide stage_side(const sim::StageResult& stage) {
   return {.ttft_mean_s = stage.time_to_first_token.mean(), .overloaded = stage.overloaded()};
 }
 
@@ -174,7 +174,7 @@ bool is_near_knee(const sim::RunResult& result) {
 
 std::vector<StageSide> sides_of(const sim::RunResult& result) {
   std::vector<StageSide> sides;
-  for (const sim::StageResult& stage : result.stages) sides.push_back(side_of(stage));
+  for (const sim::StageResult& stage : result.stages) sides.push_back(stage_side(stage));
   return sides;
 }
 
@@ -185,7 +185,7 @@ std::vector<StageBand> capacity_band(const sim::RunResult& as_is, std::span<cons
   for (std::size_t s = 0; s < as_is.stages.size(); ++s)
     if (is_reported(as_is.stages[s]))
       band.push_back({.stage = as_is.stages[s].info.name,
-                      .as_is = side_of(as_is.stages[s]),
+                      .as_is = stage_side(as_is.stages[s]),
                       .fewer = fewer[s],
                       .more = more[s]});
   return band;

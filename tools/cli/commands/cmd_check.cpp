@@ -7,8 +7,7 @@
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/shipped_files.h"
-#include "tools/cli/standard_input.h"
+#include "tools/cli/inputs.h"
 #include "tools/ingest/loads/inference_perf_yaml.h"
 #include "tools/ingest/routers/endpoint_picker_yaml.h"
 #include "tools/ingest/scenario/prepare.h"
@@ -37,7 +36,7 @@ std::string assumed_release(const policies::EndpointPickerConfig& config) {
   return std::string(policies::name(config.era)) + " (" + origin + ")";
 }
 
-void check_scenario(const ScenarioRequest& request, CheckedFile& file) {
+void check_as_scenario(const ScenarioRequest& request, CheckedFile& file) {
   Diagnostics& found = file.diagnostics;
   const LoadedScenario loaded = load_scenario(request, found);
   const bool readable = !found.has_errors();
@@ -121,7 +120,7 @@ void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
 }
 
 /// The parts that a file of another product plays in a scenario, and the keys that read it.
-std::string parts_of(const std::vector<UserFile>& files) {
+std::string roles_of(const std::vector<UserFile>& files) {
   constexpr std::array<std::pair<LoadKind, const char*>, 5> kLoads = {
       {{LoadKind::kInferencePerf, "a load of inference-perf for workload.inference_perf"},
        {LoadKind::kVllmBench, "a load of vllm bench serve for workload.vllm_bench"},
@@ -174,7 +173,7 @@ void check_deployment(const std::string& path, const std::vector<UserFile>& file
     if (d.where.file != scenario) file.diagnostics.add(d);
   for (KeyUse& use : ledger(found))
     if (use.where.file != scenario) file.diagnostics.key(std::move(use));
-  file.contents = parts_of(files);
+  file.contents = roles_of(files);
   for (const std::string& unused : made.unused) file.notes.push_back("not used: " + unused);
 }
 
@@ -208,7 +207,7 @@ bool refused_from_stream(const ScenarioRequest& request, CheckedFile& file) {
 }
 
 /// `deployment`, or the name of its kind.
-std::string kind_of(const CheckedFile& file) {
+std::string kind_text(const CheckedFile& file) {
   return file.is_deployment ? "deployment" : std::string(kind_name(file.kind));
 }
 
@@ -217,7 +216,7 @@ void refuse_options(const ScenarioRequest& request, CheckedFile& file) {
   const bool is_set =
       !file.is_deployment && (file.kind == FileKind::kScenario || file.kind == FileKind::kPlan ||
                               file.kind == FileKind::kSweep || file.kind == FileKind::kTune);
-  const std::string kind = kind_of(file);
+  const std::string kind = kind_text(file);
   if (!request.sets.empty() && !is_set)
     file.diagnostics.error({.file = request.path}, {},
                            "a file of kind " + kind + " takes no --set");
@@ -232,7 +231,7 @@ void check_kind(const ScenarioRequest& request, const ConfigNode::Ptr& root,
   switch (file.kind) {
     case FileKind::kScenario:
     case FileKind::kResult:
-      check_scenario(request, file);
+      check_as_scenario(request, file);
       break;
     case FileKind::kPlan:
       check_plan(request, file);
@@ -308,7 +307,7 @@ void write_keys(JsonWriter& json, const Diagnostics& diagnostics) {
 void write_json(JsonWriter& json, const CheckedFile& checked, bool with_keys) {
   // The name of the first member is older than the kinds.
   json.begin_object().member("scenario", checked.path);
-  json.member("kind", kind_of(checked));
+  json.member("kind", kind_text(checked));
   json.member("ok", !checked.diagnostics.has_errors());
   json.key("variants").begin_array();
   for (const std::string& name : checked.variants) json.value(name);
@@ -335,7 +334,7 @@ void print_text(const CheckedFile& checked, bool with_keys, Console& console) {
     const bool is_named =
         checked.kind == FileKind::kEndpointPicker || checked.kind == FileKind::kInferencePerf;
     const std::string kind =
-        is_named && !checked.is_deployment ? kind_of(checked) + ": " : std::string();
+        is_named && !checked.is_deployment ? kind_text(checked) + ": " : std::string();
     const std::string contents =
         checked.contents.empty() ? "" : " (" + kind + checked.contents + ")";
     console.print(path + ": ok" + contents + ", " + summary_text(keys) + "\n");

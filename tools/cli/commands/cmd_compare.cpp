@@ -11,7 +11,7 @@ namespace routesim::tools {
 
 namespace {
 
-std::string render(const Comparison& c, const std::string& format, std::size_t width) {
+std::string render_comparison(const Comparison& c, const std::string& format, std::size_t width) {
   ComparisonRecord record = comparison_record(c);
   if (format == "json") return json_text(record);
   const StudyDocument document = comparison_document(record);
@@ -55,7 +55,7 @@ ExitCode run_compare(Options& options, Console& console) {
   if (!comparison || diagnostics.has_errors()) return ExitCode::kInvalid;
 
   const auto text = [&](const std::string& format, std::size_t width) {
-    return render(*comparison, format, width);
+    return render_comparison(*comparison, format, width);
   };
   if (!write_outputs(outputs, text, console)) return ExitCode::kInvalid;
   switch (overall(comparison->gates)) {

@@ -1,7 +1,7 @@
 // routesim explain: every resolved value with its origin, and the numbers derived from them.
 #include "base/text.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/standard_input.h"
+#include "tools/cli/inputs.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/tree/description.h"

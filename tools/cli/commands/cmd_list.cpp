@@ -8,7 +8,7 @@
 #include "policies/config/factory.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/shipped_files.h"
+#include "tools/cli/inputs.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/parse_config.h"
 #include "tools/results/described_json.h"
@@ -54,7 +54,7 @@ std::string text_of(const Listing& list) {
   return table.str();
 }
 
-std::string json_of(const Listing& list) {
+std::string listing_json(const Listing& list) {
   JsonWriter json;
   json.begin_array();
   for (const std::vector<ListCell>& row : list.rows) {
@@ -201,7 +201,7 @@ ExitCode run_list(Options& options, Console& console) {
   }
   const auto list = listing_of(options.positionals().front(), options, console);
   if (!list) return ExitCode::kInvalid;
-  console.print(is_json ? json_of(*list) : text_of(*list));
+  console.print(is_json ? listing_json(*list) : text_of(*list));
   return ExitCode::kSuccess;
 }
 

@@ -44,15 +44,15 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string read_text(const fs::path& path) {
+std::string whole_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
 /// `head` and `arguments`, as clang-format breaks them: aligned behind the bracket, or below it
 /// where that leaves too little room.
-std::string wrapped(const std::string& head, const std::vector<std::string>& arguments,
-                    const std::string& tail, std::size_t below) {
+std::string wrapped_call(const std::string& head, const std::vector<std::string>& arguments,
+                         const std::string& tail, std::size_t below) {
   std::size_t indent = head.size();
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (head.size() + arguments[i].size() + (i + 1 < arguments.size() ? 1 : tail.size()) > kColumns)
@@ -73,9 +73,9 @@ std::string wrapped(const std::string& head, const std::vector<std::string>& arg
   return text;
 }
 
-std::string filled(std::string_view text, const ScorerNames& names) {
+std::string filled_in(std::string_view text, const ScorerNames& names) {
   const std::string& camel = names.camel;
-  std::string constructor = wrapped(
+  std::string constructor = wrapped_call(
       "  " + camel + "Scorer(",
       {"const " + camel + "Parameters& p", "const PluginSpec&", "BuildContext& context"}, ")", 6);
   constexpr std::string_view kRest = " : half_(p.half) {";
@@ -94,7 +94,7 @@ std::string filled(std::string_view text, const ScorerNames& names) {
 }
 
 /// The names of `fresh-kv` or `fresh-kv-scorer`; a usage error where it is no name.
-ScorerNames names_of(std::string name, Options& options) {
+ScorerNames scorer_names(std::string name, Options& options) {
   const auto is_good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   constexpr std::string_view kEnd = "-scorer";
   if (name.ends_with(kEnd)) name.resize(name.size() - kEnd.size());
@@ -128,7 +128,7 @@ void check_taken(const fs::path& root, const ScorerNames& names, Diagnostics& ou
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {
       if (file.extension() != ".h" && file.extension() != ".cpp") continue;
-      const std::string text = read_text(file);
+      const std::string text = whole_file(file);
       for (const std::string& word : words)
         if (text.find(word) != std::string::npos)
           out.error({.file = file.string()}, "",
@@ -139,7 +139,7 @@ void check_taken(const fs::path& root, const ScorerNames& names, Diagnostics& ou
 
 /// The registry with an include and a row more; an error where it has no place for them.
 FileEdit register_scorer(const fs::path& root, const ScorerNames& names, Diagnostics& out) {
-  FileEdit edit{.path = kRegistry, .before = lines_of(read_text(root / kRegistry))};
+  FileEdit edit{.path = kRegistry, .before = lines_of(whole_file(root / kRegistry))};
   std::vector<std::string>& lines = edit.after = edit.before;
   const std::string include = std::string(kPluginInclude) + names.snake + ".h\"";
   auto place = lines.end();
@@ -155,8 +155,8 @@ FileEdit register_scorer(const fs::path& root, const ScorerNames& names, Diagnos
     return edit;
   }
   const std::string row =
-      wrapped("    implemented<" + names.camel + "Scorer, " + names.camel + "Parameters>(",
-              {"\"" + names.type + "\"", "\"half / (half + waiting requests).\""}, "),", 8);
+      wrapped_call("    implemented<" + names.camel + "Scorer, " + names.camel + "Parameters>(",
+                   {"\"" + names.type + "\"", "\"half / (half + waiting requests).\""}, "),", 8);
   const std::vector<std::string> row_lines = lines_of(row);
   const auto at = place - lines.begin();
   lines.insert(end, row_lines.begin(), row_lines.end());
@@ -166,9 +166,9 @@ FileEdit register_scorer(const fs::path& root, const ScorerNames& names, Diagnos
 
 std::vector<FileEdit> edits_for(const fs::path& root, const ScorerNames& names, Diagnostics& out) {
   std::vector<FileEdit> edits = {{.path = "policies/plugins/" + names.snake + ".h",
-                                  .after = lines_of(filled(kScorerHeader, names))},
+                                  .after = lines_of(filled_in(kScorerHeader, names))},
                                  {.path = "tests/policies/" + names.snake + "_scorer_test.cpp",
-                                  .after = lines_of(filled(kScorerTest, names))},
+                                  .after = lines_of(filled_in(kScorerTest, names))},
                                  register_scorer(root, names, out)};
   for (const FileEdit& edit : edits) {
     const std::string path = (root / edit.path).string();
@@ -180,7 +180,7 @@ std::vector<FileEdit> edits_for(const fs::path& root, const ScorerNames& names, 
   return edits;
 }
 
-std::string joined(const std::vector<std::string>& lines) {
+std::string lines_text(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
   return text;
@@ -223,7 +223,7 @@ std::string diff_of(const FileEdit& edit) {
 }
 
 ExitCode run_new_scorer(Options& options, Console& console) {
-  const ScorerNames names = names_of(options.positionals().front(), options);
+  const ScorerNames names = scorer_names(options.positionals().front(), options);
   if (!options.ok()) return refuse(options, console);
   const fs::path root = options.get("root", ".");
   Diagnostics diagnostics;
@@ -237,7 +237,7 @@ ExitCode run_new_scorer(Options& options, Console& console) {
   if (!diagnostics.has_errors()) edits = edits_for(root, names, diagnostics);
   if (!diagnostics.has_errors() && !options.has("dry-run")) {
     std::vector<FolderFile> files;
-    for (const FileEdit& edit : edits) files.push_back({edit.path, joined(edit.after)});
+    for (const FileEdit& edit : edits) files.push_back({edit.path, lines_text(edit.after)});
     if (const std::string error = write_folder(root.string(), files); !error.empty())
       diagnostics.error({.file = root.string()}, "", "cannot be written: " + error);
   }

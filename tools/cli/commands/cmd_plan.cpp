@@ -53,7 +53,7 @@ std::string plan_line(const ExperimentProgress& progress, double elapsed_s) {
                             progress.runs.load(), elapsed_s);
 }
 
-std::vector<std::string> input_files(const PlanSpace& space) {
+std::vector<std::string> plan_inputs(const PlanSpace& space) {
   std::vector<std::string> inputs = files_read(std::span(&space.scenario_path, 1));
   inputs.push_back(space.path);
   const auto add = [&inputs](const std::vector<Assignment>& assignments) {
@@ -72,7 +72,7 @@ bool check_writes(const PlanSpace& space, const PlanSettings& settings, Console&
   if (std::filesystem::is_directory(settings.write, missing))
     for (const std::string_view name : kFleetFiles)
       paths.push_back((std::filesystem::path(settings.write) / name).string());
-  return check_outputs(paths, input_files(space), console) &&
+  return check_outputs(paths, plan_inputs(space), console) &&
          (settings.write.empty() ||
           finish_file(settings.write, why_no_folder(settings.write), console));
 }
@@ -93,8 +93,8 @@ bool write_plan(const PlanSpace& space, const PlanResult& result, const PlanSett
 }
 
 /// Writes the plan and the files of its fleet. False, with messages, when something could not be.
-bool write_all(const PlanSpace& space, const PlanResult& result, const PlanSettings& settings,
-               Console& console) {
+bool write_plan_and_fleet(const PlanSpace& space, const PlanResult& result,
+                          const PlanSettings& settings, Console& console) {
   const bool has_fleet = !settings.write.empty() && !result.plans.empty();
   std::vector<FolderFile> files;
   Diagnostics found;
@@ -139,7 +139,7 @@ ExitCode run_plan(Options& options, Console& console) {
     const bool partial = *code == ExitCode::kInterrupted && !result.evaluated.empty();
     return partial && !write_plan(space, result, settings, console) ? ExitCode::kInvalid : *code;
   }
-  if (!write_all(space, result, settings, console)) return ExitCode::kInvalid;
+  if (!write_plan_and_fleet(space, result, settings, console)) return ExitCode::kInvalid;
   return result.plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
 }
 

@@ -68,7 +68,7 @@ std::string kind_names() {
 }
 
 /// A table cell; a bar would end it.
-std::string cell(std::string_view text) {
+std::string bar_safe(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '|') out += '\\';
@@ -78,7 +78,8 @@ std::string cell(std::string_view text) {
 }
 
 std::string row(std::string_view key, Fate fate, std::string_view why) {
-  return "| `" + cell(key) + "` | " + std::string(fate_name(fate)) + " | " + cell(why) + " |\n";
+  return "| `" + bar_safe(key) + "` | " + std::string(fate_name(fate)) + " | " + bar_safe(why) +
+         " |\n";
 }
 
 std::string heading(std::string_view format, std::string_view source) {

@@ -264,7 +264,7 @@ ExitCode run_merge(Options& options, Console& console) {
 }
 
 /// The files that the sweep reads: its own, the scenario, and those that these and the axes name.
-std::vector<std::string> input_files(const SweepPlan& plan) {
+std::vector<std::string> sweep_inputs(const SweepPlan& plan) {
   Diagnostics known;  // Reported when the sweep was read.
   std::vector<std::string> files = files_read(
       load_scenario({.path = plan.scenario_path, .assignments = plan.assignments}, known));
@@ -288,7 +288,7 @@ ExitCode run_sweep(Options& options, Console& console) {
   const SweepPlan plan = load_sweep(settings.request, diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(diagnostics);
-  if (!valid || !check_outputs(settings.outputs, input_files(plan), console))
+  if (!valid || !check_outputs(settings.outputs, sweep_inputs(plan), console))
     return ExitCode::kInvalid;
   return SweepCommand(plan, settings, console).run();
 }

@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/standard_input.h"
+#include "tools/cli/inputs.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/traces/trace_files.h"

@@ -68,8 +68,8 @@ std::size_t choose_budget(const TuneSpace& space, Experiment& experiment, bool q
 }
 
 /// Renders every output, and says to `note` what a reader of the files should know.
-std::string render(const TuneReport& report, TuneRecord& record, const std::string& format,
-                   std::size_t width, const std::function<void(const std::string&)>& note) {
+std::string render_tuning(const TuneReport& report, TuneRecord& record, const std::string& format,
+                          std::size_t width, const std::function<void(const std::string&)>& note) {
   if (format == "json") return json_text(record);
   if (format == "html") return document_page(tune_document(record), json_text(record));
   if (format == "csv") return tune_csv(record);
@@ -97,7 +97,7 @@ ExitCode write_report(TuneReport report, const TuneSettings& settings, Console& 
   const bool written = write_outputs(
       settings.outputs,
       [&](const std::string& format, std::size_t width) {
-        return render(report, record, format, width, note);
+        return render_tuning(report, record, format, width, note);
       },
       console);
   if (!written) return ExitCode::kInvalid;

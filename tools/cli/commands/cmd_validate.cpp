@@ -5,9 +5,9 @@
 #include "base/config_node.h"
 #include "base/text.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/inputs.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/shipped_files.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/tree/parse_config.h"
@@ -83,9 +83,9 @@ ValidateSettings read_validate_settings(Options& options) {
   return settings;
 }
 
-std::string render(const std::vector<ScenarioValidation>& all, const ValidateSettings& settings,
-                   const std::vector<RowLimit>& limits, const std::string& format,
-                   std::size_t width) {
+std::string render_validation(const std::vector<ScenarioValidation>& all,
+                              const ValidateSettings& settings, const std::vector<RowLimit>& limits,
+                              const std::string& format, std::size_t width) {
   if (settings.trust) {
     const std::vector<TrustError> errors = trust_table(all);
     return format == "csv" ? render_trust_csv(errors)
@@ -101,8 +101,9 @@ std::string render(const std::vector<ScenarioValidation>& all, const ValidateSet
 }
 
 /// Says which limits do not hold. Both kinds of findings are told, whatever the exit code.
-ExitCode judge(const std::vector<ScenarioValidation>& all, const ValidateSettings& settings,
-               const std::vector<RowLimit>& limits, Console& console) {
+ExitCode check_all_limits(const std::vector<ScenarioValidation>& all,
+                          const ValidateSettings& settings, const std::vector<RowLimit>& limits,
+                          Console& console) {
   LimitFindings findings;
   for (const ErrorGate& gate : settings.gates) check_gate(gate, all, findings);
   if (!settings.limits.empty()) check_limits(limits, settings.limits, all, findings);
@@ -199,10 +200,10 @@ ExitCode run_validate(Options& options, Console& console) {
       }))
     return *code;
   const auto text = [&](const std::string& format, std::size_t width) {
-    return render(results, settings, limits, format, width);
+    return render_validation(results, settings, limits, format, width);
   };
   if (!write_outputs(settings.outputs, text, console)) return ExitCode::kInvalid;
-  return judge(results, settings, limits, console);
+  return check_all_limits(results, settings, limits, console);
 }
 
 }  // namespace

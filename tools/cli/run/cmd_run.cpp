@@ -6,11 +6,10 @@
 #include "base/text.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/inputs.h"
 #include "tools/cli/run/run_experiment.h"
 #include "tools/cli/run/run_outputs.h"
 #include "tools/cli/run/run_scan.h"
-#include "tools/cli/shipped_files.h"
-#include "tools/cli/standard_input.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/run_checks.h"
 #include "tools/results/output_file.h"
@@ -113,13 +112,13 @@ RunSettings read_run_settings(Options& options, const Console& console) {
 }
 
 /// The goals of a variant: the command line's, or the scenario's.
-GoodputGoals goals_of(const sim::Scenario& scenario, const RunSettings& settings) {
+GoodputGoals asked_goals(const sim::Scenario& scenario, const RunSettings& settings) {
   return settings.goals.empty() ? tools::goals_of(scenario) : settings.goals;
 }
 
 /// An expectation about goodput is a question without an answer when nothing says what is good.
-void check_goals(const std::vector<Expectation>& expectations, const GoodputGoals& goals,
-                 Diagnostics& diagnostics) {
+void check_goodput_expected(const std::vector<Expectation>& expectations, const GoodputGoals& goals,
+                            Diagnostics& diagnostics) {
   if (!goals.empty() || diagnostics.has_errors()) return;
   for (const Expectation& e : expectations)
     if (needs_goals(e.condition.metric))
@@ -162,8 +161,8 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
     std::vector<Expectation> expectations;
     if (settings.scan.empty())
       expectations = load_expectations(scenario, variant, *plan, selected, diagnostics);
-    const GoodputGoals goals = goals_of(plan->scenario, settings);
-    check_goals(expectations, goals, diagnostics);
+    const GoodputGoals goals = asked_goals(plan->scenario, settings);
+    check_goodput_expected(expectations, goals, diagnostics);
     planned.push_back({.plan = std::move(*plan),
                        .scan_of = variant.scan_of,
                        .fleet_of = variant.fleet_of,
@@ -193,7 +192,7 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
 }
 
 /// The exit code of these results.
-ExitCode verdict_of(const Outcome& outcome) {
+ExitCode exit_code_of(const Outcome& outcome) {
   if (outcome.interrupted) return ExitCode::kInterrupted;
   const Decision expected = overall(outcome.report.expectations);
   if (expected == Decision::kFails) return ExitCode::kFailed;
@@ -275,7 +274,7 @@ ExitCode run(Options& options, Console& console) {
                          settings.text, console))
     return ExitCode::kInvalid;
   report_end(outcome, console);
-  return verdict_of(outcome);
+  return exit_code_of(outcome);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct FirstRun {
   std::optional<Capacity> capacity;
 };
 
-UntilOutcome outcome_of(const UntilRule& rule, const StoppedAt& end) {
+UntilOutcome until_outcome(const UntilRule& rule, const StoppedAt& end) {
   UntilOutcome outcome{.rule = rule.text, .reached = false, .reason = {}};
   switch (end.reason) {
     case StopReason::kPrecise:
@@ -49,20 +49,20 @@ UntilOutcome outcome_of(const UntilRule& rule, const StoppedAt& end) {
 }
 
 /// The resolved workload as text: equal texts and equal seeds mean equal requests.
-std::string workload_of(const sim::RunPlan& plan) {
+std::string resolved_workload(const sim::RunPlan& plan) {
   sim::WorkloadConfig workload = plan.scenario.workload;
   return to_json(*to_node(describe_values([&workload](Describer& d) { describe(d, workload); })));
 }
 
-std::vector<std::string> names_of(std::span<const PlannedVariant> planned) {
+std::vector<std::string> variant_names(std::span<const PlannedVariant> planned) {
   std::vector<std::string> names;
   for (const PlannedVariant& v : planned) names.push_back(v.plan.scenario.variant);
   return names;
 }
 
 /// The numbers that the outputs need besides the standard ones.
-std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
-                                   const std::optional<UntilRule>& until) {
+std::vector<MetricName> needed_metrics(std::span<const PlannedVariant> planned,
+                                       const std::optional<UntilRule>& until) {
   std::vector<MetricName> more;
   const auto add = [&more](std::initializer_list<const char*> names) {
     for (const char* name : names) more.push_back(*parse_metric_name(name).value);
@@ -97,7 +97,7 @@ class VariantRuns {
         experiment_(experiment),
         console_(console),
         trace_(trace),
-        builder_(names_of(planned), metrics_of(planned, options.until)),
+        builder_(variant_names(planned), needed_metrics(planned, options.until)),
         first_(planned.size()) {}
 
   /// Throws Stopped.
@@ -112,7 +112,7 @@ class VariantRuns {
     if (options_.until) {
       const UntilRule& until = *options_.until;
       until_ = {.rule = until.text, .reached = false, .reason = "interrupted"};
-      until_ = outcome_of(until, replicate_until(what, until.rule, work, experiment_));
+      until_ = until_outcome(until, replicate_until(what, until.rule, work, experiment_));
     } else {
       replicate(what, {.first = 0, .count = options_.replications}, work, experiment_);
     }
@@ -277,7 +277,7 @@ class VariantRuns {
 
   ResultSet result_set() {
     ResultSet set = builder_.take(builder_.complete());
-    const auto workload = [this](std::size_t v) { return workload_of(planned_[v].plan); };
+    const auto workload = [this](std::size_t v) { return resolved_workload(planned_[v].plan); };
     for (std::size_t v = 0; v < planned_.size(); ++v)
       if (set.variants[v].unpaired.empty() && workload(v) != workload(0))
         set.variants[v].unpaired = "the workloads differ";

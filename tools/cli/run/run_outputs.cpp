@@ -66,7 +66,7 @@ const RunFormat& format_of(const std::string& name) {
 }
 
 /// `a, b (note) or c`: the formats that are, or are not, files in a folder.
-std::string listed(bool folders, std::string_view last_word) {
+std::string listed_formats(bool folders, std::string_view last_word) {
   std::vector<std::string> names;
   for (const RunFormat& f : formats())
     if (f.files.has_value() == folders)
@@ -116,7 +116,7 @@ std::vector<std::string> run_formats() {
 std::string run_formats_help() {
   return fmt::format(
       "{}; to standard output or PATH. {} write that tool's files into a folder PATH.",
-      listed(false, "or"), listed(true, "and"));
+      listed_formats(false, "or"), listed_formats(true, "and"));
 }
 
 OptionSpec color_option() {

@@ -136,7 +136,7 @@ void check_spelled_once(const ConfigNode& flags, Diagnostics& diagnostics) {
   }
 }
 
-bool has_flag(const ConfigNode& flags, std::string_view key) {
+bool has_dashed_key(const ConfigNode& flags, std::string_view key) {
   return std::any_of(flags.members().begin(), flags.members().end(),
                      [&](const auto& flag) { return with_underscores(flag.key) == key; });
 }
@@ -167,7 +167,7 @@ Ptr vllm_bench_goodput(const ConfigNode& flags) {
 Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
   if (!flags->is_map()) return flags;
   check_spelled_once(*flags, diagnostics);
-  const bool states_test_request = has_flag(*flags, "initial_test_request");
+  const bool states_test_request = has_dashed_key(*flags, "initial_test_request");
   Members members;
   for (const ConfigNode::Member& flag : flags->members()) {
     if (is_left_out(flag, diagnostics)) continue;

@@ -470,7 +470,7 @@ std::optional<ScalerObject> ScalerReader::read(const ConfigNode& object) {
 
 /// The place of a character of a scalar. Folded and quoted texts of several lines have no lines of
 /// their own, so that the scalar stands for all of them.
-SourceLocation place_in(const ConfigNode& scalar, std::size_t position) {
+SourceLocation place_of_character(const ConfigNode& scalar, std::size_t position) {
   SourceLocation where = scalar.where();
   const std::string_view before = std::string_view(scalar.text()).substr(0, position);
   const auto lines = static_cast<int>(std::ranges::count(before, '\n'));
@@ -488,7 +488,7 @@ SourceLocation place_in(const ConfigNode& scalar, std::size_t position) {
 }
 
 /// The value at a path such as `triggers[1].query`; null where there is none.
-const ConfigNode* value_of(const ConfigNode& root, std::string_view path) {
+const ConfigNode* value_at_path(const ConfigNode& root, std::string_view path) {
   const ConfigNode* node = &root;
   while (node != nullptr && !path.empty()) {
     const std::size_t end = std::min(path.find_first_of(".["), path.size());
@@ -551,10 +551,11 @@ std::optional<sim::AutoscalerConfig> read_autoscaler(const ConfigNode& node,
   read_struct(node, config, found, {.path = key_path});
   if (!found.has_errors()) {
     for (const sim::AutoscalerFault& fault : sim::autoscaler_faults(config)) {
-      const ConfigNode* value = value_of(node, fault.path);
-      found.error(value != nullptr && value->is_scalar() ? place_in(*value, fault.position)
-                  : value != nullptr                     ? value->where()
-                                                         : node.where(),
+      const ConfigNode* value = value_at_path(node, fault.path);
+      found.error(value != nullptr && value->is_scalar()
+                      ? place_of_character(*value, fault.position)
+                  : value != nullptr ? value->where()
+                                     : node.where(),
                   child_path(key_path, fault.path), fault.message, fault.hint);
     }
   }

@@ -63,13 +63,13 @@ void flatten_scalar(const ConfigNode& node, const std::string& path, FlatConfig&
   out.config.strings[path] = text;
 }
 
-void flatten(const ConfigNode& node, const std::string& path, FlatConfig& out) {
+void flatten_config(const ConfigNode& node, const std::string& path, FlatConfig& out) {
   out.places[path] = node.where();
   if (node.is_scalar()) {
     flatten_scalar(node, path, out);
   } else if (node.is_map()) {
     for (const ConfigNode::Member& member : node.members())
-      flatten(*member.value, child_path(path, member.key), out);
+      flatten_config(*member.value, child_path(path, member.key), out);
   } else if (node.is_sequence()) {
     // A list of maps is there, too; its elements are found by their number.
     for (std::size_t i = 0; i < node.items().size(); ++i) {
@@ -78,7 +78,7 @@ void flatten(const ConfigNode& node, const std::string& path, FlatConfig& out) {
       if (item.is_scalar())
         list.push_back(item.text());
       else
-        flatten(item, child_path(path, std::to_string(i)), out);
+        flatten_config(item, child_path(path, std::to_string(i)), out);
     }
   }
 }
@@ -98,7 +98,7 @@ void add_quantisation(const std::string& path, FlatConfig& out, Diagnostics& dia
   const ConfigNode::Ptr root = read_config_file(beside, diagnostics);
   const ConfigNode* node = root != nullptr ? root->child("quantization") : nullptr;
   if (node == nullptr) return;
-  flatten(*node, of, out);
+  flatten_config(*node, of, out);
   out.config.strings[of + ".quant_method"] = "modelopt";
 }
 
@@ -241,7 +241,7 @@ std::optional<models::ModelSpec> read_hf_config(const std::string& path, Diagnos
     return std::nullopt;
   }
   FlatConfig flat;
-  flatten(*root, "", flat);
+  flatten_config(*root, "", flat);
   add_quantisation(path, flat, diagnostics);
   Diagnostics found;
   auto model = models::model_from_hf_config(model_name(path), flat.config, found);

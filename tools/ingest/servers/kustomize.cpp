@@ -9,7 +9,6 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/servers/kustomize_patch.h"
-#include "tools/ingest/servers/kustomize_select.h"
 #include "tools/ingest/tree/config_merge.h"
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/kubernetes_file.h"

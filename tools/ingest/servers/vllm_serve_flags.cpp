@@ -110,7 +110,7 @@ std::optional<bool> truth(const std::string& written) {
 }
 
 /// Every name, and vLLM's `no-NAME` of switches.
-std::vector<std::string> names_of(EngineKind engine) {
+std::vector<std::string> serve_flag_names(EngineKind engine) {
   std::vector<std::string> names;
   for (const FlagRule& rule : all_flags(engine)) {
     names.emplace_back(rule.name);
@@ -121,8 +121,8 @@ std::vector<std::string> names_of(EngineKind engine) {
 }
 
 const std::vector<std::string>& all_names(EngineKind engine) {
-  static const std::vector<std::string> kVllm = names_of(EngineKind::kVllm);
-  static const std::vector<std::string> kSglang = names_of(EngineKind::kSglang);
+  static const std::vector<std::string> kVllm = serve_flag_names(EngineKind::kVllm);
+  static const std::vector<std::string> kSglang = serve_flag_names(EngineKind::kSglang);
   return engine == EngineKind::kVllm ? kVllm : kSglang;
 }
 

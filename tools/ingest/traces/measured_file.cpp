@@ -135,7 +135,7 @@ class ResultReader {
 };
 
 /// The `<i>` of `stage_<i>_lifecycle_metrics.json`, or "".
-std::string stage_of(const std::string& name) {
+std::string stage_number(const std::string& name) {
   constexpr std::string_view kBefore = "stage_";
   constexpr std::string_view kAfter = "_lifecycle_metrics.json";
   if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return {};
@@ -147,8 +147,8 @@ std::string stage_of(const std::string& name) {
   return digits ? number : std::string();
 }
 
-void read_result(const std::string& path, const std::string& policy, MeasuredTable& table,
-                 Diagnostics& diagnostics) {
+void read_tool_result(const std::string& path, const std::string& policy, MeasuredTable& table,
+                      Diagnostics& diagnostics) {
   const ConfigNode::Ptr root = read_config_file(path, diagnostics);
   if (root == nullptr) return;
   const std::string name = std::filesystem::path(path).filename().string();
@@ -164,7 +164,7 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
     note_keys(*root, {}, key_table("vllm bench result"), nullptr, diagnostics);
     return reader.vllm_bench(name);
   }
-  const std::string stage = stage_of(name);
+  const std::string stage = stage_number(name);
   if (reader.is_lifecycle())
     note_keys(*root, {}, key_table("inference-perf report"), nullptr, diagnostics);
   if (reader.is_lifecycle() && !stage.empty()) return reader.lifecycle(stage, name);
@@ -184,7 +184,8 @@ std::vector<std::string> stage_files(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator(folder, code))
-    if (!stage_of(entry.path().filename().string()).empty()) paths.push_back(entry.path().string());
+    if (!stage_number(entry.path().filename().string()).empty())
+      paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -217,7 +218,7 @@ MeasuredTable read_measured(const std::string& path, const std::string& policy,
   if (files.empty())
     diagnostics.error(where, key,
                       "no stage_<i>_lifecycle_metrics.json is in " + printable(path, 200));
-  for (const std::string& file : files) read_result(file, policy, table, diagnostics);
+  for (const std::string& file : files) read_tool_result(file, policy, table, diagnostics);
   return table;
 }
 

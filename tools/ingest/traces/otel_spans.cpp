@@ -34,7 +34,7 @@ struct JsonProblem {
 };
 
 /// The value of a JSON text. Nothing, with `problem` set, when it has none.
-std::optional<Json> parse(std::string_view text, JsonProblem& problem) {
+std::optional<Json> parse_json(std::string_view text, JsonProblem& problem) {
   bool too_deep = false;
   const auto keep = [&too_deep](int depth, Json::parse_event_t, Json&) {
     too_deep = too_deep || depth > kMostNesting;
@@ -54,15 +54,15 @@ std::optional<Json> parse(std::string_view text, JsonProblem& problem) {
 }
 
 /// The member of an object; null when it has none of that name.
-const Json* find(const Json& object, std::string_view key) {
+const Json* member_of(const Json& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(std::string(key));
   return found == object.end() ? nullptr : &*found;
 }
 
 /// The text of a member that is a text, else empty.
-std::string_view text_at(const Json& object, std::string_view key) {
-  const Json* value = find(object, key);
+std::string_view member_text(const Json& object, std::string_view key) {
+  const Json* value = member_of(object, key);
   return value != nullptr && value->is_string()
              ? std::string_view(value->get_ref<const std::string&>())
              : std::string_view();
@@ -71,7 +71,7 @@ std::string_view text_at(const Json& object, std::string_view key) {
 /// The items of a member that is a list, else none.
 const Json::array_t& list_at(const Json& object, std::string_view key) {
   static const Json::array_t kNone;
-  const Json* value = find(object, key);
+  const Json* value = member_of(object, key);
   return value != nullptr && value->is_array() ? value->get_ref<const Json::array_t&>() : kNone;
 }
 
@@ -102,12 +102,12 @@ std::string as_text(const Json& value) {
 
 /// The first of two members that holds something.
 const Json* either(const Json& object, std::string_view first, std::string_view second) {
-  const Json* value = find(object, first);
-  return is_empty(value) ? find(object, second) : value;
+  const Json* value = member_of(object, first);
+  return is_empty(value) ? member_of(object, second) : value;
 }
 
 std::string tool_call_text(const Json& call) {
-  const Json* name = find(call, "name");
+  const Json* name = member_of(call, "name");
   const Json* arguments = either(call, "arguments", "input");
   return "<|tool_call|>" + (name == nullptr ? "unknown_tool" : as_text(*name)) + "<|tool_args|>" +
          (arguments == nullptr ? "{}" : as_text(*arguments)) + "<|end|>";
@@ -117,13 +117,13 @@ std::string tool_result_text(const Json& result) {
   const Json* id = either(result, "tool_use_id", "id");
   const Json* content = either(result, "content", "result");
   return "<tool_result: " + (id == nullptr ? "unknown" : as_text(*id)) +
-         (is_empty(find(result, "is_error")) ? "" : " [ERROR]") + ">\n" +
+         (is_empty(member_of(result, "is_error")) ? "" : " [ERROR]") + ">\n" +
          (content == nullptr ? "" : as_text(*content)) + "\n</tool_result>";
 }
 
 const Json* text_of_piece(const Json& piece) {
-  const Json* text = find(piece, "text");
-  return text != nullptr ? text : find(piece, "content");
+  const Json* text = member_of(piece, "text");
+  return text != nullptr ? text : member_of(piece, "content");
 }
 
 /// Lines of text, joined as they come.
@@ -148,7 +148,7 @@ class Lines {
 std::string pieces_text(const Json::array_t& pieces, bool listed) {
   Lines lines;
   for (const Json& piece : pieces) {
-    const std::string_view type = text_at(piece, "type");
+    const std::string_view type = member_text(piece, "type");
     if (listed && piece.is_string())
       lines.add(&piece);
     else if (type == "tool_result" || type == "tool_call_response")
@@ -165,12 +165,12 @@ std::string pieces_text(const Json::array_t& pieces, bool listed) {
 Json::array_t calls_of(const Json& message) {
   Json::array_t out;
   for (const Json& call : list_at(message, "tool_calls")) {
-    const Json* function = find(call, "function");
+    const Json* function = member_of(call, "function");
     const bool nested = function != nullptr && function->is_object();
     const Json& from = nested ? *function : call;
-    if (!nested && find(call, "name") == nullptr) continue;
+    if (!nested && member_of(call, "name") == nullptr) continue;
     const auto value = [](const Json& object, const char* key) {
-      const Json* found = find(object, key);
+      const Json* found = member_of(object, key);
       return found == nullptr ? Json() : *found;
     };
     out.push_back({{"type", "tool_call"},
@@ -179,31 +179,31 @@ Json::array_t calls_of(const Json& message) {
                    {"arguments", value(from, "arguments")}});
   }
   for (const Json& part : list_at(message, "parts"))
-    if (text_at(part, "type") == "tool_call") out.push_back(part);
+    if (member_text(part, "type") == "tool_call") out.push_back(part);
   return out;
 }
 
 /// The text of a prompt's message: content (a text or pieces), parts, or tool calls.
 std::string input_text(const Json& message) {
-  const Json* content = find(message, "content");
+  const Json* content = member_of(message, "content");
   if (content != nullptr && content->is_string()) return content->get<std::string>();
   if (content != nullptr && content->is_array())
     return pieces_text(list_at(message, "content"), true);
   if (content != nullptr && !content->is_null()) return {};
-  if (find(message, "parts") != nullptr) return pieces_text(list_at(message, "parts"), false);
+  if (member_of(message, "parts") != nullptr) return pieces_text(list_at(message, "parts"), false);
   return pieces_text(calls_of(message), false);
 }
 
 /// The text of an answer: its content, then its tool calls.
 std::string output_text(const Json& message) {
   Lines lines;
-  if (!text_at(message, "content").empty()) lines.add(find(message, "content"));
+  if (!member_text(message, "content").empty()) lines.add(member_of(message, "content"));
   for (const Json& piece : list_at(message, "content"))
-    lines.add(piece.is_string() ? &piece : find(piece, "text"));
+    lines.add(piece.is_string() ? &piece : member_of(piece, "text"));
   for (const Json& part : list_at(message, "parts"))
-    if (text_at(part, "type") == "text") lines.add(text_of_piece(part));
+    if (member_text(part, "type") == "text") lines.add(text_of_piece(part));
   for (const Json& call : calls_of(message)) lines.add(tool_call_text(call));
-  const Json* call = find(message, "function_call");
+  const Json* call = member_of(message, "function_call");
   if (call != nullptr && call->is_object()) lines.add(tool_call_text(*call));
   return lines.take();
 }
@@ -211,7 +211,7 @@ std::string output_text(const Json& message) {
 /// Content and tool calls of a message as parts, in that order.
 Json::array_t as_parts(const Json& message) {
   Json::array_t parts = list_at(message, "content");
-  if (const std::string_view text = text_at(message, "content"); !text.empty())
+  if (const std::string_view text = member_text(message, "content"); !text.empty())
     parts.push_back({{"type", "text"}, {"content", text}});
   for (Json& call : calls_of(message)) parts.push_back(std::move(call));
   return parts;
@@ -220,48 +220,49 @@ Json::array_t as_parts(const Json& message) {
 std::vector<std::string> ids_of(const Json::array_t& calls, bool only_typed) {
   std::vector<std::string> out;
   for (const Json& call : calls) {
-    const std::string_view id = text_at(call, "id");
-    if (!id.empty() && (!only_typed || text_at(call, "type") == "tool_call")) out.emplace_back(id);
+    const std::string_view id = member_text(call, "id");
+    if (!id.empty() && (!only_typed || member_text(call, "type") == "tool_call"))
+      out.emplace_back(id);
   }
   return out;
 }
 
 /// Ids of the tool calls that a message makes.
 std::vector<std::string> call_ids_of(const Json& message) {
-  const Json* calls = find(message, "tool_calls");
+  const Json* calls = member_of(message, "tool_calls");
   if (calls != nullptr && calls->is_array()) return ids_of(list_at(message, "tool_calls"), false);
   return ids_of(list_at(message, "parts"), true);
 }
 
 /// The pieces of an answer that has parts.
-std::vector<RecordedPart> parts_of(const Json& message) {
+std::vector<RecordedPart> answer_parts(const Json& message) {
   std::vector<RecordedPart> out;
   for (const Json& part : list_at(message, "parts")) {
-    const bool call = text_at(part, "type") == "tool_call";
-    const Json* content = find(part, "content");
+    const bool call = member_text(part, "type") == "tool_call";
+    const Json* content = member_of(part, "content");
     out.push_back({.tool_call = call,
                    .text = call                 ? tool_call_text(part)
                            : content == nullptr ? std::string()
                                                 : as_text(*content),
-                   .id = std::string(call ? text_at(part, "id") : "")});
+                   .id = std::string(call ? member_text(part, "id") : "")});
   }
   return out;
 }
 
 bool has_call_without_id(const Json& message) {
   const auto without_id = [](const Json& call) {
-    const Json* id = find(call, "id");
+    const Json* id = member_of(call, "id");
     return id == nullptr || id->is_null();
   };
   for (const Json& part : list_at(message, "parts"))
-    if (text_at(part, "type") == "tool_call" && without_id(part)) return true;
+    if (member_text(part, "type") == "tool_call" && without_id(part)) return true;
   const Json::array_t& calls = list_at(message, "tool_calls");
   return std::any_of(calls.begin(), calls.end(), without_id);
 }
 
 /// A recorded message of a prompt. Null, with `problem` set, when it has no role.
 RecordedMessagePtr message_of(const Json& message, std::string& problem) {
-  const std::string_view role = text_at(message, "role");
+  const std::string_view role = member_text(message, "role");
   if (role.empty() || has_call_without_id(message)) {
     problem = role.empty() ? "a message without role"
                            : "a tool call without id, which no result can refer to";
@@ -270,8 +271,8 @@ RecordedMessagePtr message_of(const Json& message, std::string& problem) {
   auto out = std::make_shared<RecordedMessage>();
   // `developer` is the newer word for what servers call `system`.
   out->role = role == "developer" ? "system" : role;
-  const Json* calls = find(message, "tool_calls");
-  if (find(message, "content") != nullptr && calls != nullptr && !calls->is_null()) {
+  const Json* calls = member_of(message, "tool_calls");
+  if (member_of(message, "content") != nullptr && calls != nullptr && !calls->is_null()) {
     const Json::array_t parts = as_parts(message);
     out->text = pieces_text(parts, false);
     out->call_ids = ids_of(parts, true);
@@ -283,7 +284,7 @@ RecordedMessagePtr message_of(const Json& message, std::string& problem) {
 }
 
 /// Nanoseconds since 1970 of an ISO 8601 time with any offset.
-std::optional<std::int64_t> time_of(std::string_view text) {
+std::optional<std::int64_t> nanoseconds_of(std::string_view text) {
   std::int64_t offset_s = 0;
   if (text.size() > 16) {
     const std::string_view zone = text.substr(text.size() - 6);
@@ -302,8 +303,8 @@ std::optional<std::int64_t> time_of(std::string_view text) {
 
 std::optional<std::int64_t> tokens_at(const Json& attributes, std::string_view first,
                                       std::string_view second) {
-  const Json* value = find(attributes, first);
-  if (value == nullptr || value->is_null()) value = find(attributes, second);
+  const Json* value = member_of(attributes, first);
+  if (value == nullptr || value->is_null()) value = member_of(attributes, second);
   if (value == nullptr) return std::nullopt;
   const std::optional<std::int64_t> tokens = workloads::parse_integer(as_text(*value));
   if (!tokens || *tokens < 0 || *tokens > kMostRecordedTokens) return std::nullopt;
@@ -312,26 +313,26 @@ std::optional<std::int64_t> tokens_at(const Json& attributes, std::string_view f
 
 /// An attribute that is a value, or a text that holds one.
 std::optional<Json> attribute(const Json& attributes, std::string_view key) {
-  const Json* value = find(attributes, key);
+  const Json* value = member_of(attributes, key);
   if (value == nullptr) return std::nullopt;
   JsonProblem ignored;
-  return value->is_string() ? parse(value->get_ref<const std::string&>(), ignored) : *value;
+  return value->is_string() ? parse_json(value->get_ref<const std::string&>(), ignored) : *value;
 }
 
 const Json& attributes_of(const Json& span) {
   static const Json kNone;
-  const Json* attributes = find(span, "attributes");
+  const Json* attributes = member_of(span, "attributes");
   return attributes == nullptr ? kNone : *attributes;
 }
 
 bool is_call(const Json& span, bool include_errors) {
   const Json& attributes = attributes_of(span);
-  if (text_at(attributes, "gen_ai.operation.name") != "chat" &&
-      !text_at(span, "name").starts_with("chat "))
+  if (member_text(attributes, "gen_ai.operation.name") != "chat" &&
+      !member_text(span, "name").starts_with("chat "))
     return false;
-  if (is_empty(find(attributes, "gen_ai.input.messages"))) return false;
-  const Json* status = find(span, "status");
-  const Json* code = status == nullptr ? nullptr : find(*status, "code");
+  if (is_empty(member_of(attributes, "gen_ai.input.messages"))) return false;
+  const Json* status = member_of(span, "status");
+  const Json* code = status == nullptr ? nullptr : member_of(*status, "code");
   return include_errors || code == nullptr || !code->is_number() || code->get<double>() != 2;
 }
 
@@ -340,12 +341,12 @@ std::vector<const Json*> distinct(const Json::array_t& spans) {
   std::vector<const Json*> sorted, out;
   for (const Json& span : spans) sorted.push_back(&span);
   std::stable_sort(sorted.begin(), sorted.end(), [](const Json* a, const Json* b) {
-    return text_at(*a, "span_id") < text_at(*b, "span_id");
+    return member_text(*a, "span_id") < member_text(*b, "span_id");
   });
   std::set<std::string> seen;
   for (const Json* span : sorted) {
-    std::string text(text_at(*span, "start_time"));
-    text.append("|").append(text_at(*span, "end_time")).append("|");
+    std::string text(member_text(*span, "start_time"));
+    text.append("|").append(member_text(*span, "end_time")).append("|");
     text += nlohmann::json(attributes_of(*span)).dump();  // Members in the order of their names.
     if (seen.insert(std::move(text)).second) out.push_back(span);
   }
@@ -357,13 +358,13 @@ bool read_answer(const Json& attributes, RecordedCall& out, std::string& problem
   auto message = std::make_shared<RecordedMessage>();
   message->role = "assistant";
   for (const char* key : {"gen_ai.output.text", "gen_ai.completion", "gen_ai.output"}) {
-    const Json* value = find(attributes, key);
+    const Json* value = member_of(attributes, key);
     if (value == nullptr || !value->is_string()) continue;
     message->text = value->get<std::string>();
     out.answer = std::move(message);
     return true;
   }
-  if (find(attributes, "gen_ai.output.messages") == nullptr) return true;
+  if (member_of(attributes, "gen_ai.output.messages") == nullptr) return true;
   const std::optional<Json> messages = attribute(attributes, "gen_ai.output.messages");
   if (!messages) {
     problem = "gen_ai.output.messages is no JSON";
@@ -376,9 +377,9 @@ bool read_answer(const Json& attributes, RecordedCall& out, std::string& problem
   }
   const Json& first = messages->front();
   message->text = output_text(first);
-  message->parts = parts_of(first);
+  message->parts = answer_parts(first);
   message->call_ids = call_ids_of(first);
-  out.answer_calls_tools = !is_empty(find(first, "tool_calls")) ||
+  out.answer_calls_tools = !is_empty(member_of(first, "tool_calls")) ||
                            std::any_of(message->parts.begin(), message->parts.end(),
                                        [](const RecordedPart& part) { return part.tool_call; });
   out.answer = std::move(message);
@@ -402,9 +403,9 @@ bool read_messages(const Json& attributes, RecordedCall& out, std::string& probl
 /// One span; its times are in nanoseconds since 1970 still.
 bool read_span(const Json& span, RecordedCall& out, std::string& problem) {
   const Json& attributes = attributes_of(span);
-  const std::optional<std::int64_t> start = time_of(text_at(span, "start_time"));
-  const std::string_view end_text = text_at(span, "end_time");
-  const std::optional<std::int64_t> end = end_text.empty() ? start : time_of(end_text);
+  const std::optional<std::int64_t> start = nanoseconds_of(member_text(span, "start_time"));
+  const std::string_view end_text = member_text(span, "end_time");
+  const std::optional<std::int64_t> end = end_text.empty() ? start : nanoseconds_of(end_text);
   if (!start || !end) {
     problem = !start ? "start_time is no time" : "end_time is no time";
     return false;
@@ -427,7 +428,7 @@ std::vector<RecordedCall> calls_of_spans(const Json::array_t& spans, bool includ
   std::vector<std::pair<std::string_view, RecordedCall>> named;  // By the ids of their spans.
   for (const Json* span : distinct(spans)) {
     if (!is_call(*span, include_errors)) continue;
-    named.emplace_back(text_at(*span, "span_id"), RecordedCall{});
+    named.emplace_back(member_text(*span, "span_id"), RecordedCall{});
     if (read_span(*span, named.back().second, problem)) continue;
     problem = "span " + std::string(named.back().first) + ": " + problem;
     return {};
@@ -454,7 +455,7 @@ std::vector<RecordedCall> calls_of_spans(const Json::array_t& spans, bool includ
 }
 
 /// The place of byte `byte`, counted from 1, of a text that begins at `start`.
-SourceLocation place_in(std::string_view text, std::size_t byte, SourceLocation start) {
+SourceLocation place_of_byte(std::string_view text, std::size_t byte, SourceLocation start) {
   text = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
   start.line += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   const std::size_t newline = text.rfind('\n');
@@ -473,27 +474,27 @@ class OtelReader final : public RecordReader {
   Result read_record(std::string_view text, const SourceLocation& where, Recording& recording,
                      Diagnostics& out) override {
     JsonProblem problem;
-    const std::optional<Json> record = parse(text, problem);
+    const std::optional<Json> record = parse_json(text, problem);
     if (record)
       take_record(*record, where, recording, out);
     else
-      complain(place_in(text, problem.byte, where), problem.what, {}, out);
+      complain(place_of_byte(text, problem.byte, where), problem.what, {}, out);
     return record ? Result::kTaken : Result::kBroken;
   }
 
   void take_record(const Json& record, const SourceLocation& where, Recording& recording,
                    Diagnostics& out) {
-    const Json* spans = find(record, "spans");
+    const Json* spans = member_of(record, "spans");
     if (spans == nullptr || !spans->is_array()) {
       const char* hint = "each record is an object with a list `spans`";
-      if (find(record, "resourceSpans") != nullptr)
+      if (member_of(record, "resourceSpans") != nullptr)
         hint = "an OTLP export is not read: the tool wants one list `spans`, attributes as a map";
-      else if (find(record, "request") != nullptr)
+      else if (member_of(record, "request") != nullptr)
         hint = "captures of HTTP calls are not read: give OpenTelemetry spans";
       return complain(where, "a record without a list `spans`", hint, out);
     }
-    std::string name(text_at(record, "session_id"));
-    if (name.empty()) name = text_at(record, "trace_id");
+    std::string name(member_text(record, "session_id"));
+    if (name.empty()) name = member_text(record, "trace_id");
     std::string problem;
     recording.calls = calls_of_spans(list_at(record, "spans"), include_errors_, problem);
     if (!problem.empty())

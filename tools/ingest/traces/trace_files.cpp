@@ -170,7 +170,7 @@ std::string first_line(std::istream& in) {
   return line;
 }
 
-std::string number(double seconds) {
+std::string plain_seconds(double seconds) {
   char text[40];
   std::snprintf(text, sizeof text, "%.10g", seconds);
   return text;
@@ -215,7 +215,7 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
   }
   if (first.to_seconds() > kLongSilence)
     diagnostics.warning(reference.path_where, reference.path_key,
-                        "the trace begins at " + number(first.to_seconds()) +
+                        "the trace begins at " + plain_seconds(first.to_seconds()) +
                             " s: its requests are sent from 0 s on");
   const double span = (last - first).to_seconds();
   if (!unsure || options.format != TraceFormat::kMooncake || span <= 0 ||
@@ -223,7 +223,7 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
     return;
   diagnostics.warning(reference.path_where, reference.path_key,
                       "its timestamps are read as milliseconds, as in a Mooncake trace: " +
-                          std::to_string(n) + " requests in " + number(span) + " s",
+                          std::to_string(n) + " requests in " + plain_seconds(span) + " s",
                       "set format: jsonl if they are seconds, format: mooncake if not");
 }
 

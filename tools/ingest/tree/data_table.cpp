@@ -24,7 +24,7 @@ DataTable records_of(std::string_view path) {
 }
 
 /// Groups behind the format, the source and the header.
-std::vector<KeyGroup> groups_of(const DataTable& records) {
+std::vector<KeyGroup> key_groups(const DataTable& records) {
   constexpr std::size_t kFirst = 3;
   std::vector<KeyGroup> groups;
   for (std::size_t i = kFirst; i < records.size(); ++i) {
@@ -38,7 +38,7 @@ std::vector<KeyGroup> groups_of(const DataTable& records) {
 struct KeyFile {
   explicit KeyFile(std::string_view path)
       : records(records_of(path)),
-        table(records.at(0).at(1), records.at(1).at(1), groups_of(records)) {}
+        table(records.at(0).at(1), records.at(1).at(1), key_groups(records)) {}
 
   DataTable records;
   GroupedTable table;

@@ -90,7 +90,7 @@ Expansion expand_braces(std::string_view written, const ShellVariables& variable
 }
 
 /// `2 * NAME * ${NAME:-0}`: the guides compute ranks as products.
-std::optional<std::int64_t> product(std::string_view text, const ShellVariables& variables) {
+std::optional<std::int64_t> multiplied(std::string_view text, const ShellVariables& variables) {
   constexpr std::int64_t kLargest = 1'000'000;
   std::int64_t result = 1;
   while (true) {
@@ -146,7 +146,7 @@ Expansion take_expansion(std::string_view text, std::size_t& pos, const ShellVar
     if (!inside.empty() && name_length(inside) == inside.size())
       return look_up(inside, written, variables);
     if (!inside.starts_with("(") || !inside.ends_with(")")) return unknown(written);
-    const auto value = product(inside.substr(1, inside.size() - 2), variables);
+    const auto value = multiplied(inside.substr(1, inside.size() - 2), variables);
     return value ? Expansion{.value = std::to_string(*value)} : unknown(written);
   }
   constexpr std::string_view kSpecial = "@*#?!$0123456789-";

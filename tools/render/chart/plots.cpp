@@ -477,7 +477,7 @@ std::string legend(const Scatter& s) {
 }
 
 /// The point with its numbers for the page's script.
-std::string point(const Scatter::Point& p, double x, double y) {
+std::string point_mark(const Scatter::Point& p, double x, double y) {
   std::string mark = svg_marker(p.group, x, y, p.tip), values;
   for (const double v : p.values) values += " " + (std::isfinite(v) ? number_text(v) : "-");
   if (!values.empty())
@@ -542,7 +542,7 @@ std::string draw(const Scatter& s) {
   out += "<path class=\"front\" d=\"" + path + "\"/>";
   for (const Scatter::Point& p : s.points)
     out += "<g class=\"c" + std::to_string(p.group % kColours) +
-           (p.hollow ? " measured\">" : "\">") + point(p, x.at(p.x), y.at(p.y)) + "</g>";
+           (p.hollow ? " measured\">" : "\">") + point_mark(p, x.at(p.x), y.at(p.y)) + "</g>";
   return out + "</svg></figure>";
 }
 

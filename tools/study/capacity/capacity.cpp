@@ -29,15 +29,9 @@ std::vector<double> batch_sums(std::span<const LoadBin> bins, T LoadBin::*member
   return sums;
 }
 
-double mean_of(std::span<const double> values) {
-  double sum = 0;
-  for (const double v : values) sum += v;
-  return sum / static_cast<double>(values.size());
-}
-
 /// Standard error of the mean of independent values.
 double error_of_mean(std::span<const double> values) {
-  const double mean = mean_of(values);
+  const double mean = sim::mean(values);
   double squares = 0;
   for (const double v : values) squares += (v - mean) * (v - mean);
   const auto n = static_cast<double>(values.size());
@@ -65,7 +59,7 @@ void measure_hits(std::span<const LoadBin> window, SteadyWindow& out) {
   for (std::size_t i = 0; i < kBatches; ++i)
     if (prompt[i] > 0) (i < kBatches / 2 ? first : second).push_back(cached[i] / prompt[i]);
   if (first.size() < 2 || second.size() < 2) return;
-  out.hit_drift = mean_of(second) - mean_of(first);
+  out.hit_drift = sim::mean(second) - sim::mean(first);
   out.hit_drift_error = std::hypot(error_of_mean(first), error_of_mean(second));
 }
 
@@ -116,7 +110,7 @@ SteadyWindow steady_window(std::span<const LoadBin> bins, double bin_s) {
   const std::span<const double> batches = answers_of;
   const auto first = batches.first(kBatches / 2), second = batches.last(kBatches / 2);
   out.answered_error = error_of_mean(batches) / batch_s;
-  out.answered_drift = (mean_of(second) - mean_of(first)) / batch_s;
+  out.answered_drift = (sim::mean(second) - sim::mean(first)) / batch_s;
   out.answered_drift_error = std::hypot(error_of_mean(first), error_of_mean(second)) / batch_s;
   out.turned_away = sent > 0 ? away / sent : 0;
   std::vector<double> in_flight = batch_sums(window, &LoadBin::in_flight);

@@ -15,7 +15,7 @@ namespace routesim::tools {
 
 namespace {
 
-std::string listed(const ResultFile& file) {
+std::string listed_variants(const ResultFile& file) {
   return comma_list(file.set.variants, [](const VariantValues& v) { return printable(v.name); });
 }
 
@@ -31,12 +31,12 @@ const VariantValues* chosen(const ResultFile& file, const std::string& name,
   const VariantValues* const found = file.set.find_variant(name);
   if (found == nullptr)
     diagnostics.error({.file = file.path}, "", "has no variant " + in_quotes(name),
-                      "variants: " + listed(file));
+                      "variants: " + listed_variants(file));
   return found;
 }
 
 /// Equal workloads and equal seeds mean equal requests.
-const ConfigNode* workload_of(const ResultFile& file, const VariantValues& variant) {
+const ConfigNode* workload_in(const ResultFile& file, const VariantValues& variant) {
   const ConfigNode* const resolved = file.resolved_of(variant);
   const ConfigNode::Member* const workload =
       resolved != nullptr && resolved->is_map() ? resolved->find("workload") : nullptr;
@@ -53,8 +53,8 @@ void decide_pairing(const ResultFile& base, const ResultFile& changed, VariantPa
     pair.note = "the seeds differ, so the difference is one of independent runs";
     return;
   }
-  const ConfigNode* const a = workload_of(base, *pair.base);
-  const ConfigNode* const b = workload_of(changed, *pair.changed);
+  const ConfigNode* const a = workload_in(base, *pair.base);
+  const ConfigNode* const b = workload_in(changed, *pair.changed);
   if (a == nullptr || b == nullptr || same_content(*a, *b)) return;
   pair.paired = false;
   pair.note = "the workloads differ, so the difference is one of independent runs";
@@ -76,7 +76,7 @@ std::vector<VariantPair> find_pairs(const ResultFile& base, const ResultFile& ch
     if (pairs.empty())
       diagnostics.error({.file = changed.path}, "",
                         "has no variant in common with " + printable(base.path, 200) + " (" +
-                            listed(base) + " against " + listed(changed) + ")",
+                            listed_variants(base) + " against " + listed_variants(changed) + ")",
                         "give --variant twice: the one of BASE, then the one of NEW");
   }
   for (VariantPair& pair : pairs) decide_pairing(base, changed, pair);
@@ -249,7 +249,7 @@ struct Side {
 constexpr std::array<std::string_view, 2> kDocuments = {"routing.endpoint_picker",
                                                         "workload.inference_perf"};
 
-Side side_of(const ConfigNode& resolved) {
+Side config_side(const ConfigNode& resolved) {
   Side side;
   for (const ConfigNode::Member& m : resolved.members()) {
     if (m.key == kFiles && m.value->is_map()) {
@@ -367,7 +367,7 @@ std::vector<Change> changes_of(const Comparison& c) {
     const ConfigNode* const a = c.base->resolved_of(*pair.base);
     const ConfigNode* const b = c.changed->resolved_of(*pair.changed);
     if (a != nullptr && b != nullptr)
-      compare_sides(side_of(*a), side_of(*b), pair.base->name, changes);
+      compare_sides(config_side(*a), config_side(*b), pair.base->name, changes);
   }
   return changes;
 }
@@ -389,7 +389,7 @@ std::vector<std::string> untold_of(const Comparison& c) {
     }
     if (!whole) continue;
     for (const auto& [file, variant] : sides) {
-      const Side side = side_of(*file->resolved_of(*variant));
+      const Side side = config_side(*file->resolved_of(*variant));
       for (const auto& [path, value] : side.values) {
         const bool names_a_file =
             std::ranges::find(kDocuments, path) != kDocuments.end() || is_inside(path, "catalogue");
@@ -409,7 +409,7 @@ std::string change_text(const Change& change) {
 namespace {
 
 /// The basis of the compared variants' results, each sentence once with the variants it is true of.
-std::vector<std::string> trust_of(const Comparison& c) {
+std::vector<std::string> trust_sentences(const Comparison& c) {
   SaidOf said;
   const auto add = [&](const std::string& who, const std::string& text) {
     if (!text.empty()) entry_of(said, text).push_back(who);
@@ -452,7 +452,7 @@ std::vector<std::string> remarks_of(const Comparison& c) {
     add("base", *pair.base);
     add("new", *pair.changed);
   }
-  for (std::string& trust : trust_of(c)) remarks.push_back(std::move(trust));
+  for (std::string& trust : trust_sentences(c)) remarks.push_back(std::move(trust));
   return remarks;
 }
 

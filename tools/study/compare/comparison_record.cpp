@@ -29,16 +29,16 @@ ComparisonRecord::Estimate estimate_record(const sim::Estimate& e) {
 }
 
 /// The verdict on a difference, unless one of the runs pools overloaded and healthy stages.
-std::string verdict_of(const VariantPair& pair, const std::string& stage, const Difference& d,
-                       const MetricName& metric) {
+std::string comparison_verdict(const VariantPair& pair, const std::string& stage,
+                               const Difference& d, const MetricName& metric) {
   if (!pooled_overload(*pair.base, stage).empty() || !pooled_overload(*pair.changed, stage).empty())
     return std::string(kNotJudged);
   return verdict_text(d, metric);
 }
 
 /// The metrics that both stages have, in the order of the base.
-Named<ComparisonRecord::Metric> metrics_of(const Comparison& c, const VariantPair& pair,
-                                           const std::string& stage) {
+Named<ComparisonRecord::Metric> shared_metrics(const Comparison& c, const VariantPair& pair,
+                                               const std::string& stage) {
   Named<ComparisonRecord::Metric> out;
   const StageValues* const a = find_stage(*pair.base, stage);
   const StageValues* const b = find_stage(*pair.changed, stage);
@@ -48,12 +48,12 @@ Named<ComparisonRecord::Metric> metrics_of(const Comparison& c, const VariantPai
     const auto y = c.changed->set.values(*b, m);
     if (!x || !y) continue;
     const Difference d = difference_of(*x, *y, m, pair.paired);
-    out.items.emplace_back(m.text,
-                           ComparisonRecord::Metric{.base = estimate_record(d.base),
-                                                    .changed = estimate_record(d.changed),
-                                                    .difference = estimate_record(d.difference),
-                                                    .percent = percent_record(d),
-                                                    .verdict = verdict_of(pair, stage, d, m)});
+    out.items.emplace_back(
+        m.text, ComparisonRecord::Metric{.base = estimate_record(d.base),
+                                         .changed = estimate_record(d.changed),
+                                         .difference = estimate_record(d.difference),
+                                         .percent = percent_record(d),
+                                         .verdict = comparison_verdict(pair, stage, d, m)});
   }
   return out;
 }
@@ -65,7 +65,7 @@ ComparisonRecord::Pair pair_record(const Comparison& c, const VariantPair& pair)
                              .note = pair.note,
                              .base_trust = pair.base->trust,
                              .new_trust = pair.changed->trust,
-                             .summary = {metrics_of(c, pair, "")}};
+                             .summary = {shared_metrics(c, pair, "")}};
   if (!c.stage.empty()) out.stage = c.stage;
   for (const StageValues& stage : pair.base->stages) {
     if (stage.stage.empty() || (!c.stage.empty() && stage.stage != c.stage)) continue;
@@ -74,7 +74,7 @@ ComparisonRecord::Pair pair_record(const Comparison& c, const VariantPair& pair)
                               .reported = stage.reported,
                               .base_overloaded = stage.overloaded,
                               .new_overloaded = other != nullptr && other->overloaded,
-                              .metrics = metrics_of(c, pair, stage.stage)};
+                              .metrics = shared_metrics(c, pair, stage.stage)};
     if (stage.rate > 0) s.requested_rate = stage.rate;
     if (stage.concurrency > 0) s.concurrency = stage.concurrency;
     out.stages.push_back(std::move(s));
@@ -224,7 +224,7 @@ struct StageCount {
   int better = 0, worse = 0, stages = 0;
 };
 
-const Metric* find(const Metrics& metrics, std::string_view name) {
+const Metric* find_metric_in(const Metrics& metrics, std::string_view name) {
   const auto found = std::ranges::find(metrics.items, name, &std::pair<std::string, Metric>::first);
   return found == metrics.items.end() ? nullptr : &found->second;
 }
@@ -236,11 +236,11 @@ std::string percent_of(const Metric& metric) {
 
 std::string scope_of(const Pair& pair) { return pair.stage ? "stage " + *pair.stage : "whole run"; }
 
-std::string name_of(const Pair& pair) {
+std::string pair_name(const Pair& pair) {
   return pair.base == pair.changed ? pair.base : pair.base + " → " + pair.changed;
 }
 
-Outcome outcome_of(const std::string& verdict) {
+Outcome outcome_named(const std::string& verdict) {
   if (verdict == "better") return Outcome::kBetter;
   if (verdict == "worse") return Outcome::kWorse;
   return verdict == "equal" || verdict == "not distinguishable" ? Outcome::kSame
@@ -251,9 +251,9 @@ Outcome outcome_of(const std::string& verdict) {
 StageCount count_stages(const Pair& pair, const std::string& name) {
   StageCount count;
   for (const Stage& stage : pair.stages) {
-    const Metric* const metric = find(stage.metrics, name);
+    const Metric* const metric = find_metric_in(stage.metrics, name);
     if (!stage.reported || metric == nullptr) continue;
-    const Outcome outcome = outcome_of(metric->verdict);
+    const Outcome outcome = outcome_named(metric->verdict);
     if (outcome != Outcome::kUnknown) ++count.stages;
     if (outcome == Outcome::kBetter) ++count.better;
     if (outcome == Outcome::kWorse) ++count.worse;
@@ -263,7 +263,7 @@ StageCount count_stages(const Pair& pair, const std::string& name) {
 
 Effect effect_of(const Pair& pair, const std::string& name, const Metric& metric) {
   Effect e{.view = metric_view(name),
-           .outcome = outcome_of(metric.verdict),
+           .outcome = outcome_named(metric.verdict),
            .how_much = percent_of(metric)};
   if (metric.verdict != kNotJudged) return e;
   // The whole run pools overloaded and healthy stages: the stages themselves decide.
@@ -285,7 +285,7 @@ Effect effect_of(const Pair& pair, const std::string& name, const Metric& metric
 std::vector<Effect> effects_of(const Pair& pair) {
   std::vector<Effect> effects;
   for (const char* name : kJudged)
-    if (const Metric* const metric = find(pair.metrics(), name))
+    if (const Metric* const metric = find_metric_in(pair.metrics(), name))
       effects.push_back(effect_of(pair, name, *metric));
   return effects;
 }
@@ -302,7 +302,7 @@ Outcome overall(const std::vector<Effect>& effects) {
 }
 
 /// True for any number of variants: which of them got better, worse, both or neither.
-std::string headline(const std::vector<Pair>& pairs) {
+std::string comparison_headline(const std::vector<Pair>& pairs) {
   struct Group {
     Outcome outcome;
     const char* one;   ///< Of the only variant.
@@ -320,7 +320,7 @@ std::string headline(const std::vector<Pair>& pairs) {
   for (const Group& group : kGroups) {
     std::vector<std::string> names;
     for (const Pair& pair : pairs)
-      if (overall(effects_of(pair)) == group.outcome) names.push_back(name_of(pair));
+      if (overall(effects_of(pair)) == group.outcome) names.push_back(pair_name(pair));
     if (names.empty()) continue;
     if (names.size() == pairs.size())
       return std::string(group.one) + " for " +
@@ -333,7 +333,7 @@ std::string headline(const std::vector<Pair>& pairs) {
 }
 
 /// One sentence per variant: the measures that got worse, those that got better, and the rest.
-Sentence point(const Pair& pair) {
+Sentence pair_point(const Pair& pair) {
   struct Part {
     Outcome outcome;
     Tone tone;
@@ -345,7 +345,7 @@ Sentence point(const Pair& pair) {
        {Outcome::kBetter, Tone::kGood, "new is better than base in"},
        {Outcome::kSame, Tone::kPlain, "not distinguishable:"},
        {Outcome::kUnknown, Tone::kPlain, "from base to new, without intervals:"}}};
-  Sentence sentence = {{.text = name_of(pair) + ":", .strong = true}};
+  Sentence sentence = {{.text = pair_name(pair) + ":", .strong = true}};
   const std::vector<Effect> effects = effects_of(pair);
   for (const Part& part : kParts) {
     std::string list;
@@ -363,17 +363,18 @@ Sentence point(const Pair& pair) {
   return sentence;
 }
 
-StudyVerdict verdict_of(const ComparisonRecord& record) {
-  StudyVerdict verdict{
-      .headline = headline(record.pairs), .judgements = record.gates, .remarks = record.remarks};
-  for (const Pair& pair : record.pairs) verdict.points.push_back(point(pair));
+StudyVerdict comparison_verdict(const ComparisonRecord& record) {
+  StudyVerdict verdict{.headline = comparison_headline(record.pairs),
+                       .judgements = record.gates,
+                       .remarks = record.remarks};
+  for (const Pair& pair : record.pairs) verdict.points.push_back(pair_point(pair));
   std::vector<std::string> measures;
   for (const char* name : kJudged) measures.push_back(metric_view(name).title);
   verdict.fine = "The verdict is about " + joined(measures) +
                  ". A measure is better or worse when its 95 % interval of new − base leaves zero "
                  "out; where a whole run pools overloaded and healthy stages, its stages decide.";
   for (const Pair& pair : record.pairs)
-    if (!pair.note.empty()) verdict.fine += " " + name_of(pair) + ": " + pair.note + ".";
+    if (!pair.note.empty()) verdict.fine += " " + pair_name(pair) + ": " + pair.note + ".";
   return verdict;
 }
 
@@ -480,7 +481,7 @@ std::vector<Cell> difference_row(Cell first, const Metric& metric, const MetricV
 }
 
 /// The place of the numbers of Pair::metrics().
-std::string place_of(const Pair& pair, const std::string& path) {
+std::string numbers_path(const Pair& pair, const std::string& path) {
   for (std::size_t i = 0; pair.stage && i < pair.stages.size(); ++i)
     if (pair.stages[i].name == *pair.stage) return path + "/stages/" + std::to_string(i);
   return path + "/summary";
@@ -488,7 +489,7 @@ std::string place_of(const Pair& pair, const std::string& path) {
 
 Block table_of(const ComparisonRecord& record, const Pair& pair, const std::string& path,
                bool on_pages) {
-  Table table{.title = name_of(pair) + ", " + scope_of(pair),
+  Table table{.title = pair_name(pair) + ", " + scope_of(pair),
               .columns = difference_columns("metric", !on_pages)};
   const std::size_t n = record.base.seeds.size();
   if (!on_pages)
@@ -502,13 +503,13 @@ Block table_of(const ComparisonRecord& record, const Pair& pair, const std::stri
     if (!on_pages && std::ranges::find(kShown, name) == kShown.end()) continue;
     const MetricView view = metric_view(name);
     table.rows.push_back(difference_row({.text = on_pages ? view.title : name, .code = !on_pages},
-                                        metric, view, metric_path(place_of(pair, path), name),
+                                        metric, view, metric_path(numbers_path(pair, path), name),
                                         !on_pages));
   }
   return {std::move(table), on_pages ? For::kPages : For::kPlain};
 }
 
-std::string stage_label(const Stage& stage) {
+std::string stage_text(const Stage& stage) {
   std::string label = stage.requested_rate ? number_text(*stage.requested_rate) + " req/s"
                       : stage.concurrency  ? "concurrency " + std::to_string(*stage.concurrency)
                                            : "stage " + stage.name;
@@ -522,26 +523,26 @@ std::string stage_label(const Stage& stage) {
   return label;
 }
 
-Table stage_table(const Pair& pair, const std::string& name, const std::string& path) {
+Table changed_stages(const Pair& pair, const std::string& name, const std::string& path) {
   const MetricView view = metric_view(name);
-  Table table{.title = name_of(pair) + ": " + view.title, .columns = difference_columns("load")};
+  Table table{.title = pair_name(pair) + ": " + view.title, .columns = difference_columns("load")};
   for (std::size_t i = 0; i < pair.stages.size(); ++i)
-    if (const Metric* const metric = find(pair.stages[i].metrics, name))
+    if (const Metric* const metric = find_metric_in(pair.stages[i].metrics, name))
       table.rows.push_back(
-          difference_row({.text = stage_label(pair.stages[i])}, *metric, view,
+          difference_row({.text = stage_text(pair.stages[i])}, *metric, view,
                          metric_path(path + "/stages/" + std::to_string(i), name)));
   return table;
 }
 
 /// Base and new against the load. Nothing when the stages do not say what they ask for.
-std::optional<LineChart> curve(const Pair& pair, const std::string& name) {
+std::optional<LineChart> stage_curve(const Pair& pair, const std::string& name) {
   const MetricView view = metric_view(name);
   LineChart chart;
   chart.y = {.title = view.title, .unit = view.unit, .from_zero = true};
   chart.x = {.title = "requests/s asked for", .unit = Unit::kRequestsPerSecond};
   chart.series = {{.name = "base", .colour = 0}, {.name = "new", .colour = 1}};
   for (const Stage& stage : pair.stages) {
-    const Metric* const metric = find(stage.metrics, name);
+    const Metric* const metric = find_metric_in(stage.metrics, name);
     if (!stage.reported || metric == nullptr) continue;
     if (!stage.requested_rate) chart.x = {.title = "concurrency", .unit = Unit::kCount};
     if (!stage.requested_rate && !stage.concurrency) continue;
@@ -557,9 +558,9 @@ std::optional<LineChart> curve(const Pair& pair, const std::string& name) {
   const auto& points = chart.series.front().points;
   if (points.size() < 2 || points.front().x == points.back().x) return std::nullopt;
   chart.y.log = view.unit == Unit::kSeconds && spreads_wide(chart);
-  const Metric* const whole = find(pair.metrics(), name);
+  const Metric* const whole = find_metric_in(pair.metrics(), name);
   const Outcome outcome = whole ? effect_of(pair, name, *whole).outcome : Outcome::kUnknown;
-  chart.title = name_of(pair) + ": " + view.title + " " +
+  chart.title = pair_name(pair) + ": " + view.title + " " +
                 (outcome == Outcome::kBetter  ? "is better in new"
                  : outcome == Outcome::kWorse ? "is worse in new"
                  : outcome == Outcome::kMixed ? "is better in new at some loads, worse at others"
@@ -578,7 +579,7 @@ DotPlot interval_chart(const Pair& pair) {
           "is not judged; squares are neither. Beyond ±100 % a point stands at the frame."};
   std::vector<Effect> drawn;
   for (const char* name : kJudged) {
-    const Metric* const metric = find(pair.metrics(), name);
+    const Metric* const metric = find_metric_in(pair.metrics(), name);
     if (metric == nullptr || !metric->percent) continue;
     drawn.push_back(effect_of(pair, name, *metric));
     const Outcome outcome = drawn.back().outcome;
@@ -598,7 +599,7 @@ DotPlot interval_chart(const Pair& pair) {
                                       : "";
   };
   const Outcome all = overall(drawn);
-  plot.title = name_of(pair) + ": " +
+  plot.title = pair_name(pair) + ": " +
                (all == Outcome::kUnknown ? "no interval tells whether new is better or worse"
                 : all == Outcome::kSame  ? "no measure is better or worse in new beyond chance"
                                          : "of " + counted(drawn.size(), "measure") + ", " +
@@ -618,7 +619,7 @@ std::string short_path(const ComparisonRecord& record, const ComparisonRecord::F
   return (own.parent_path().filename() / own.filename()).string();
 }
 
-std::string facts_of(const ComparisonRecord& record, const ComparisonRecord::File& file) {
+std::string file_facts(const ComparisonRecord& record, const ComparisonRecord::File& file) {
   return short_path(record, file) + " (" + file.scenario + ", routesim " + file.version + ", " +
          seeds_text(file.seeds) + ")";
 }
@@ -633,7 +634,7 @@ void add_charts(const ComparisonRecord& record, StudyDocument& document) {
   Charts curves;
   for (const char* name : kJudged)
     for (const Pair& pair : record.pairs)
-      if (std::optional<LineChart> chart = curve(pair, name))
+      if (std::optional<LineChart> chart = stage_curve(pair, name))
         curves.charts.emplace_back(std::move(*chart));
   const auto add = [&](const char* heading, Charts charts) {
     if (charts.charts.empty()) return;
@@ -658,8 +659,9 @@ StudyDocument comparison_document(const ComparisonRecord& record, const std::str
       .kicker = "base: " + short_path(record, record.base) +
                 " · new: " + short_path(record, record.changed),
       .title = (base == changed ? base : base + " → " + changed) + ": before and after",
-      .verdict = verdict_of(record),
-      .facts = {{"base", facts_of(record, record.base)}, {"new", facts_of(record, record.changed)}},
+      .verdict = comparison_verdict(record),
+      .facts = {{"base", file_facts(record, record.base)},
+                {"new", file_facts(record, record.changed)}},
       .log = {change_log(record)}};
   add_changes(record, document.blocks);
   if (!record.pairs.empty() && record.pairs.front().stage)
@@ -674,7 +676,7 @@ StudyDocument comparison_document(const ComparisonRecord& record, const std::str
     document.blocks.push_back(table_of(record, pair, at, false));
     if (pair.stages.size() < 2) continue;
     for (const char* name : kJudged)
-      if (Table table = stage_table(pair, name, at); !table.rows.empty())
+      if (Table table = changed_stages(pair, name, at); !table.rows.empty())
         stages.blocks.push_back({std::move(table)});
   }
   if (!stages.blocks.empty()) document.blocks.push_back({std::move(stages), For::kPages});

@@ -32,7 +32,7 @@ std::string read_bound(std::string_view text, Condition& condition) {
   return {};
 }
 
-std::vector<std::string> names_of(const LoadedScenario& scenario) {
+std::vector<std::string> loaded_names(const LoadedScenario& scenario) {
   std::vector<std::string> names;
   for (const LoadedVariant& v : scenario.variants) names.push_back(v.scenario.variant);
   return names;
@@ -55,7 +55,7 @@ bool is_known(const std::string& name, const std::vector<std::string>& names,
 /// when the user left it out.
 bool is_run(const std::string& name, const LoadedScenario& scenario, bool selected,
             const SourceLocation& where, const std::string& path, Diagnostics& diagnostics) {
-  const std::vector<std::string> names = names_of(scenario);
+  const std::vector<std::string> names = loaded_names(scenario);
   if (!selected) return is_known(name, names, "variant", where, path, diagnostics);
   if (std::ranges::find(names, name) != names.end()) return true;
   diagnostics.warning(where, path,

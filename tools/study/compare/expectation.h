@@ -8,7 +8,6 @@
 
 #include "sim/plan/resolve.h"
 #include "tools/ingest/scenario/scenario_yaml.h"
-#include "tools/results/difference.h"
 #include "tools/results/metric_name.h"
 #include "tools/results/result_set.h"
 #include "tools/study/experiment/experiment.h"

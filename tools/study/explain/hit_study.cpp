@@ -15,6 +15,7 @@
 #include "sim/router/decision_probe.h"
 #include "sim/router/route.h"
 #include "tools/results/described_json.h"
+#include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
 #include "tools/study/experiment/experiment.h"
 
@@ -131,7 +132,7 @@ namespace {
 
 constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
 
-std::size_t distinct(const std::vector<std::uint32_t>& keys) {
+std::size_t count_distinct(const std::vector<std::uint32_t>& keys) {
   std::uint32_t most = 0;
   for (const std::uint32_t key : keys) most = std::max(most, key);
   return keys.empty() ? 0 : std::size_t{most} + 1;
@@ -141,7 +142,7 @@ std::size_t distinct(const std::vector<std::uint32_t>& keys) {
 std::vector<std::uint32_t> next_uses(const std::vector<std::uint32_t>& keys,
                                      const std::vector<StreamRequest>& requests) {
   std::vector<std::uint32_t> next(keys.size(), kNever);
-  std::vector<std::uint32_t> seen(distinct(keys), kNever);
+  std::vector<std::uint32_t> seen(count_distinct(keys), kNever);
   for (std::size_t r = requests.size(); r-- > 0;) {
     for (std::size_t i = requests[r].begin; i < requests[r].end; ++i) next[i] = seen[keys[i]];
     for (std::size_t i = requests[r].begin; i < requests[r].end; ++i)
@@ -161,7 +162,7 @@ std::int64_t belady_hits(const std::vector<std::uint32_t>& keys,
     bool held = false;
     std::uint32_t next = 0, depth = 0;
   };
-  std::vector<Place> places(distinct(keys));
+  std::vector<Place> places(count_distinct(keys));
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> held;  // next, depth, key
   std::int64_t hits = 0;
   for (const StreamRequest& request : requests) {
@@ -185,8 +186,8 @@ std::int64_t belady_hits(const std::vector<std::uint32_t>& keys,
 
 std::int64_t infinite_hits(const std::vector<std::uint32_t>& keys,
                            const std::vector<StreamRequest>& requests) {
-  std::vector<std::int64_t> touched(distinct(keys), 0);
-  std::vector<std::int64_t> can_hit(distinct(keys), 0);
+  std::vector<std::int64_t> touched(count_distinct(keys), 0);
+  std::vector<std::int64_t> can_hit(count_distinct(keys), 0);
   for (const StreamRequest& request : requests)
     for (std::size_t i = request.begin; i < request.end; ++i) {
       ++touched[keys[i]];
@@ -383,10 +384,6 @@ constexpr std::array<TokenRow<HitLosses>, 7> kCauses = {
      {"blind", "blind: nothing in the router looks at caches", &HitLosses::blind},
      {"evicted_waiting", "evicted between routing and the engine", &HitLosses::waiting}}};
 
-double share(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
 /// A table of tiers, and one of the requests that waited longest.
 std::string render_tiers_text(const TierStudy& study) {
   constexpr std::size_t kShown = 20;
@@ -399,12 +396,9 @@ std::string render_tiers_text(const TierStudy& study) {
     TierShare all;
     for (const TierRequest& r : study.requests()) all.add(r.*tier.share);
     const double n = static_cast<double>(std::max<std::int64_t>(1, all.requests));
-    tiers.add_row(
-        {std::string(tier.title), std::to_string(all.requests), std::to_string(all.tokens),
-         fixed_text(
-             prompt > 0 ? 100 * static_cast<double>(all.tokens) / static_cast<double>(prompt) : 0,
-             2),
-         fixed_text(all.wait_s / n, 3), fixed_text(all.recompute_s / n, 3)});
+    tiers.add_row({std::string(tier.title), std::to_string(all.requests),
+                   std::to_string(all.tokens), fixed_text(100 * sim::share(all.tokens, prompt), 2),
+                   fixed_text(all.wait_s / n, 3), fixed_text(all.recompute_s / n, 3)});
   }
   std::vector<const TierRequest*> slow;
   for (const TierRequest& r : study.requests())
@@ -475,8 +469,8 @@ std::string render_hits_text(const HitStudy& study) {
   for (const auto& rung : kRungs) {
     const std::int64_t tokens = l.*rung.tokens;
     ladder.add_row({std::string(rung.title), std::to_string(tokens),
-                    fixed_text(100 * share(tokens, l.prompt), 2),
-                    fixed_text(100 * share(above - tokens, l.prompt), 2)});
+                    fixed_text(100 * sim::share(tokens, l.prompt), 2),
+                    fixed_text(100 * sim::share(above - tokens, l.prompt), 2)});
     above = tokens;
   }
   out += ladder.str() + "\n";
@@ -485,7 +479,7 @@ std::string render_hits_text(const HitStudy& study) {
   causes.add_row({"where lost hits went", "tokens", "of the lost, %"});
   for (const auto& cause : kCauses)
     causes.add_row({std::string(cause.title), std::to_string(study.losses.*cause.tokens),
-                    fixed_text(100 * share(study.losses.*cause.tokens, lost), 1)});
+                    fixed_text(100 * sim::share(study.losses.*cause.tokens, lost), 1)});
   causes.add_row({"all", std::to_string(lost), lost > 0 ? "100.0" : "0.0"});
   out += causes.str();
   out += "\nthe index promised " + std::to_string(study.promised_in_vain) +

@@ -15,6 +15,7 @@
 #include "tools/ingest/scenario/scenario_yaml.h"
 #include "tools/ingest/servers/catalogue_file.h"
 #include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/nodes.h"
 #include "tools/results/text_table.h"
 #include "tools/study/init/user_file.h"
 
@@ -36,13 +37,8 @@ std::string yaml(const std::string& text) {
   return out;
 }
 
-std::string text_at(const ConfigNode& map, std::string_view key) {
-  const ConfigNode* child = map.child(key);
-  return child != nullptr ? child->text() : std::string();
-}
-
 double number_at(const ConfigNode& map, std::string_view key) {
-  return number_from(text_at(map, key)).value_or(0);
+  return number_from(text_at(map, {key})).value_or(0);
 }
 
 /// `router/precise.values.yaml` is precise.
@@ -464,12 +460,12 @@ class Draft {
   std::string model_of_load() const {
     if (loads_.empty()) return {};
     const UserFile& file = *loads_.front();
-    if (file.load == LoadKind::kBenchResult) return text_at(*file.root, "model_id");
+    if (file.load == LoadKind::kBenchResult) return text_at(*file.root, {"model_id"});
     if (file.load != LoadKind::kInferencePerf) return {};
     Diagnostics ignored;
     const Ptr document = inference_perf_document(file.root, {}, ignored);
     const ConfigNode* server = document->child("server");
-    return server != nullptr ? text_at(*server, "model_name") : std::string();
+    return server != nullptr ? text_at(*server, {"model_name"}) : std::string();
   }
 
   void write_routers() {

@@ -78,7 +78,7 @@ class DryFleet final : public sim::FleetActions {
 };
 
 /// The number of the pool that the event is about.
-std::size_t pool_of(const sim::Scenario& s, const sim::FleetEventConfig& e) {
+std::size_t pool_number(const sim::Scenario& s, const sim::FleetEventConfig& e) {
   if (e.pool.empty()) return 0;
   const auto& pools = s.cluster.pools;
   return static_cast<std::size_t>(std::ranges::find(pools, e.pool, &sim::PoolConfig::name) -
@@ -89,7 +89,7 @@ std::size_t pool_of(const sim::Scenario& s, const sim::FleetEventConfig& e) {
 std::vector<sim::FleetEventConfig> possible(const sim::Scenario& s,
                                             std::vector<sim::FleetEventConfig> events) {
   std::erase_if(events, [&s](sim::FleetEventConfig& e) {
-    const std::int64_t replicas = s.cluster.pools[pool_of(s, e)].replicas;
+    const std::int64_t replicas = s.cluster.pools[pool_number(s, e)].replicas;
     return std::erase_if(e.servers, [replicas](std::int64_t n) { return n >= replicas; }) > 0 &&
            e.servers.empty();
   });
@@ -149,7 +149,7 @@ void check_survival(const sim::RunPlan& plan, const PlanSurvival& survival, std:
     if (!e.to.empty())
       error(event + ".to", "names a pool, and a plan judges fleets that stay as they are",
             "leave it out to replace all servers by the same ones");
-    const std::size_t pool = pool_of(s, e);
+    const std::size_t pool = pool_number(s, e);
     if (pool == s.cluster.pools.size()) continue;
     const std::int64_t replicas = s.cluster.pools[pool].replicas;
     for (const std::int64_t number : e.servers)
@@ -535,7 +535,7 @@ double mean_price(const PlanSpace& space, const DayFleet& fleet, const sim::RunR
   return sum / end;
 }
 
-DayOfFleet outcome_of(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
+DayOfFleet day_outcome(const PlanSpace& space, const DayFleet& fleet, const sim::RunResult& run) {
   DayOfFleet out{.meets = true};
   const std::vector<double> servers = mean_servers(space, fleet, run);
   for (std::size_t i = 0; i < servers.size(); ++i) {
@@ -717,7 +717,7 @@ std::vector<std::vector<DayOfFleet>> run_day(const PlanSpace& space,
     }
     if (!run) return;
     DayOfFleet& out = outcomes[i / modes][mode];
-    out = outcome_of(space, fleet, *run);
+    out = day_outcome(space, fleet, *run);
     for (const std::string& note : run->notes)
       if (note.starts_with("autoscaler of "))
         out.note += (out.note.empty() ? "" : "; ") + note;

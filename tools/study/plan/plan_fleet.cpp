@@ -30,7 +30,7 @@ Ptr map_of(std::initializer_list<std::pair<std::string, Ptr>> members) {
 }
 Ptr word(std::string text) { return plain(std::move(text), {}); }
 
-Ptr tree_of(sim::PoolConfig pool) {
+Ptr pool_tree(sim::PoolConfig pool) {
   return to_node(describe_values([&pool](Describer& d) { describe(d, pool); }));
 }
 
@@ -64,7 +64,7 @@ class ServersOfPool {
   ServersOfPool(const sim::PoolConfig& pool, const models::Catalogue& catalogue)
       : pool_(pool),
         catalogue_(catalogue),
-        changed_(lacking(*tree_of(pool), *tree_of(sim::PoolConfig{}))) {}
+        changed_(lacking(*pool_tree(pool), *pool_tree(sim::PoolConfig{}))) {}
 
   Ptr deployment() const {
     const std::int64_t gpus = pool_.gpus_per_server();
@@ -115,7 +115,7 @@ class ServersOfPool {
     if (same(catalogue_.find_accelerator(read.accelerator),
              catalogue_.find_accelerator(pool_.accelerator)))
       read.accelerator = pool_.accelerator;
-    return lacking(*tree_of(pool_), *tree_of(read));
+    return lacking(*pool_tree(pool_), *pool_tree(read));
   }
 
  private:
@@ -286,14 +286,14 @@ class FleetWriter {
       Diagnostics unsaid;
       const std::vector<ServerStart> starts =
           starts_in_tree(parse_config(deployment, {.file = "servers.yaml"}, unsaid), "", unsaid);
-      Ptr rest = starts.empty() ? tree_of(pool) : servers.rest(starts.front(), name);
+      Ptr rest = starts.empty() ? pool_tree(pool) : servers.rest(starts.front(), name);
       if (pool.model.ends_with(".json"))
         rest = merge_configs(rest, map_of({{"model", plain(pool.model, place_of(i, "model"))}}));
       // Keys beside `vllm_serve` may change what it means: then it says nothing.
       const bool is_said =
           !starts.empty() &&
           servers.rest(starts.front(), merge_configs(name, rest))->members().empty();
-      if (!is_said) rest = tree_of(pool);
+      if (!is_said) rest = pool_tree(pool);
       const Ptr serve = is_said ? word("servers.yaml") : nullptr;
       pools.push_back(
           merge_configs(map_of({{"name", word(pool.name)}, {"vllm_serve", serve}}), rest));

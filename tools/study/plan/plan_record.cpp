@@ -222,7 +222,8 @@ Replicas replicas_of(const PlanSpace& space, const FleetSize& size) {
   return out;
 }
 
-std::vector<PlanRecord::Goal> goals_of(const PlanSpace& space, const FleetEvaluation& evaluation) {
+std::vector<PlanRecord::Goal> judged_goals(const PlanSpace& space,
+                                           const FleetEvaluation& evaluation) {
   const std::vector<PlanGoal>& asked = space.goals_of(evaluation.probe.survival);
   std::vector<PlanRecord::Goal> goals;
   for (std::size_t g = 0; g < asked.size(); ++g) {
@@ -260,7 +261,7 @@ std::vector<PlanRecord::Window> windows_of(const PlanSpace& space, const FoundPl
     out.push_back({.name = survival_of(space, *window),
                    .window_s = window->window.to_seconds(),
                    .recovery_s = window->recovery.to_seconds(),
-                   .goals = goals_of(space, *window)});
+                   .goals = judged_goals(space, *window)});
     if (!plan.unprepared || plan.unprepared->windows.size() < out.size()) continue;
     const FleetEvaluation& bare = *plan.unprepared->windows[out.size() - 1];
     if (!bare.holds()) out.back().unprepared_misses = worst_of(space, bare);
@@ -275,7 +276,7 @@ PlanRecord::Memory memory_of(const PlanSpace& space, const PlanFamily& family,
   memory.same_fleet_without = {
       .output_tokens_per_s = plan.without->mean_of(&FleetRun::output_tokens_per_s),
       .request_latency_s = plan.without->mean_of(&FleetRun::mean_latency_s),
-      .goals = goals_of(space, *plan.without)};
+      .goals = judged_goals(space, *plan.without)};
   if (const std::optional<FleetSize>& size = result.families[*family.without].size)
     memory.fleet_without = fleet_of(space, space.families[*family.without], space.bought(*size));
   return memory;
@@ -309,7 +310,7 @@ PlanRecord::Choice choice_of(const PlanSpace& space, const FoundPlan& plan,
   out.output_tokens_per_s = plan.evaluation.mean_of(&FleetRun::output_tokens_per_s);
   if (out.knee_requests_per_s.value_or(0) > 0 && out.knee_fails_at)
     out.utilisation = space.planned_rate() / *out.knee_requests_per_s;
-  out.goals = goals_of(space, plan.evaluation);
+  out.goals = judged_goals(space, plan.evaluation);
   if (plan.unprepared) out.unprepared = fleet_of(space, family, plan.unprepared->probe.size);
   if (!plan.evaluation.windows.empty()) out.survives = windows_of(space, plan);
   if (out.months) out.price_of_months = price_of(*out.months, space.config.demand.months);
@@ -338,9 +339,10 @@ PlanRecord::Family family_of(const PlanSpace& space, const PlanFamily& family,
     out.price_per_hour = family.price(space.bought(*outcome.size));
   }
   if (const auto& miss = outcome.near_miss)
-    out.near_miss = PlanRecord::NearMiss{fleet_of(space, family, miss->probe.size),
-                                         goals_of(space, miss->missed() ? *miss->missed() : *miss),
-                                         miss->missed() ? survival_of(space, *miss->missed()) : ""};
+    out.near_miss =
+        PlanRecord::NearMiss{fleet_of(space, family, miss->probe.size),
+                             judged_goals(space, miss->missed() ? *miss->missed() : *miss),
+                             miss->missed() ? survival_of(space, *miss->missed()) : ""};
   return out;
 }
 
@@ -411,7 +413,7 @@ std::string priced(const PlanRecord::Fleet& fleet) {
 }
 
 /// The fleets that a plan would need at the ends of its error band.
-std::string band_text(const PlanRecord::Choice& plan) {
+std::string step_band_text(const PlanRecord::Choice& plan) {
   const PlanRecord::Band& band = *plan.step_time_band;
   const std::string percent = number_text(std::round(100 * band.fraction)) + " %";
   const auto is_plan = [&plan](const std::optional<PlanRecord::Fleet>& fleet) {
@@ -450,7 +452,7 @@ std::string flip_text(const PlanRecord& r) {
 }
 
 /// A sentence that says how far the answer survives another KV capacity.
-std::string capacity_text(const PlanRecord::Capacity& kv) {
+std::string kv_capacity_text(const PlanRecord::Capacity& kv) {
   const std::string percent = number_text(std::round(100 * kCapacityBand));
   if (kv.holds_with_fewer && kv.holds_with_more)
     return fmt::format("It holds with {0} % fewer and with {0} % more KV blocks.", percent);
@@ -531,8 +533,8 @@ PlanRecord plan_record(const PlanSpace& space, const PlanResult& result) {
   const PlanRecord::Choice& best = r.plans.front();
   r.rests_on = trust_clause(best.step_times);
   if (result.steps < 3) return r;
-  r.robustness = too_short_text(result.plans.front().evaluation) + band_text(best) + " " +
-                 flip_text(r) + " " + capacity_text(*best.kv_capacity);
+  r.robustness = too_short_text(result.plans.front().evaluation) + step_band_text(best) + " " +
+                 flip_text(r) + " " + kv_capacity_text(*best.kv_capacity);
   return r;
 }
 

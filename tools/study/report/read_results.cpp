@@ -219,7 +219,7 @@ std::string style() {
 }
 
 /// A nested drawing at a place and with a size of its own.
-std::string placed(std::string svg, double x, double y, double width, double height) {
+std::string placed_drawing(std::string svg, double x, double y, double width, double height) {
   const std::string attributes = "<svg x=\"" + fixed_text(x, 1) + "\" y=\"" + fixed_text(y, 1) +
                                  "\" width=\"" + fixed_text(width, 1) + "\" height=\"" +
                                  fixed_text(height, 1) + "\"";
@@ -242,7 +242,7 @@ std::string svg_file(const LineChart& chart) {
   double x = kMargin;
   for (const ChartSeries& s : chart.series) {
     const std::string name = s.name + (s.measured ? " (measured)" : "");
-    out += placed(svg_key(s.colour, s.measured, s.markers), x, 62, kKeyWidth, kKeyHeight) +
+    out += placed_drawing(svg_key(s.colour, s.measured, s.markers), x, 62, kKeyWidth, kKeyHeight) +
            svg_text(x + kKeyWidth + 6, 73, "start", name);
     x += kKeyWidth + 24 + kPerLetter * static_cast<double>(name.size());
   }
@@ -253,7 +253,8 @@ std::string svg_file(const LineChart& chart) {
          fixed_text(height, 0) + "\" width=\"" + size + "\" role=\"img\">\n<title>" +
          html(chart.title) + "</title>\n" + style() + "\n<rect class=\"paper\" width=\"" + size +
          "\"/>\n" + out + "\n" + "<g class=\"plot\">" +
-         placed(drawing.svg, kMargin, top, kScale * drawing.width, kScale * drawing.height) +
+         placed_drawing(drawing.svg, kMargin, top, kScale * drawing.width,
+                        kScale * drawing.height) +
          "</g>\n</svg>\n";
 }
 
@@ -302,7 +303,7 @@ ConfigNode::Ptr parse_result(const std::string& text, const SourceLocation& wher
 
 enum class Kind { kUnknown, kRun, kSweep, kPlan, kComparison, kTuning, kValidation };
 
-Kind kind_of(const ConfigNode& value) {
+Kind result_kind(const ConfigNode& value) {
   const auto has = [&value](const char* key) { return value.child(key) != nullptr; };
   const auto has_rows = [&value](const char* key) {
     const ConfigNode* const rows = value.child(key);
@@ -349,8 +350,8 @@ SourceLocation goal_place(const ResultText& result, const std::string& text) {
 }
 
 /// Each goal of a sweep must be one, and be about a metric of its rows. `is_given`: by --goal.
-void check_goals(const SweepRecord& sweep, bool is_given, const ResultText& result,
-                 Diagnostics& diagnostics) {
+void check_sweep_goals(const SweepRecord& sweep, bool is_given, const ResultText& result,
+                       Diagnostics& diagnostics) {
   const SweepCells read = cells_of(sweep, "");
   for (const std::string& text : read.goals) {
     const Parsed<MetricGoal> goal = parse_metric_goal(text);
@@ -404,7 +405,7 @@ Show read_result(Kind kind, const ConfigNode& tree, const ResultText& result, bo
           });
     case Kind::kSweep: {
       SweepRecord record = read_record<SweepRecord>(tree, faults);
-      check_goals(record, goals_given, result, faults);
+      check_sweep_goals(record, goals_given, result, faults);
       return study(
           std::move(record), +[](const SweepRecord& sweep, const std::string& path) {
             return sweep_document(sweep, "", path);
@@ -435,7 +436,7 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     }
     const ConfigNode* const several = value->child("results");
     for (ConfigNode::Ptr part : several != nullptr ? several->items() : std::vector{value}) {
-      const Kind kind = kind_of(*part);
+      const Kind kind = result_kind(*part);
       if (kind == Kind::kSweep && !goals.empty()) part = with_goals(*part, goals);
       data.has_sweep |= kind == Kind::kSweep;
       if (kind == Kind::kUnknown)

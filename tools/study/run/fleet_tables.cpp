@@ -55,7 +55,7 @@ double sum(const std::vector<std::int64_t>& bins, std::size_t from, std::size_t 
   return all;
 }
 
-double load_of(const sim::Timeline& t, std::size_t from, std::size_t to) {
+double send_rate(const sim::Timeline& t, std::size_t from, std::size_t to) {
   return sum(t.sent, from, to) / (static_cast<double>(to - from) * t.bin_s);
 }
 
@@ -147,7 +147,7 @@ Charts time_charts(const PageRun& run) {
   for (std::size_t v = 0; v < run.variants.size(); ++v) {
     const std::optional<sim::Timeline>& t = run.variants[v].timeline;
     if (!t || t->sent.empty()) continue;
-    load.series.push_back(over_time(run, v, load_of));
+    load.series.push_back(over_time(run, v, send_rate));
     end = std::max(end, static_cast<double>(t->sent.size()) * t->bin_s);
     if (!t->goals) continue;
     share.series.push_back(over_time(run, v, share_of));

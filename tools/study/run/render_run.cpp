@@ -12,7 +12,6 @@
 #include "tools/render/chart/numbers.h"
 #include "tools/render/document.h"
 #include "tools/results/described_json.h"
-#include "tools/results/difference.h"
 #include "tools/results/metric_name.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"
@@ -28,40 +27,34 @@ namespace routesim::tools {
 
 namespace {
 
-struct CsvMetric {
-  std::string_view metric;
-  std::string_view unit;
-  bool sampled;
-};
-constexpr std::array<CsvMetric, 27> kMetrics = {{
-    {"successful_requests", "count", false},
-    {"failed_requests", "count", false},
-    {"requests_per_sec_sent", "req/s", false},
-    {"request_throughput", "req/s", false},
-    {"input_throughput", "tok/s", false},
-    {"output_throughput", "tok/s", false},
-    {"total_throughput", "tok/s", false},
-    {"failure_rate", "ratio", false},
-    {"goodput", "ratio", false},
-    {"good_request_throughput", "req/s", false},
-    {"kv_cache_usage", "ratio", false},
-    {"preemptions", "count", false},
-    {"overloaded", "count", false},
-    {"prefix_cache_hit_rate", "ratio", false},
-    {"tier_hit_rate", "ratio", false},
-    {"tier_loaded_gigabytes", "GB", false},
-    {"tier_load_wait", "s", false},
-    {"tier_pulled_gigabytes", "GB", false},
-    {"tier_pull_wait", "s", false},
-    {"ttft", "s", true},
-    {"tpot", "s", true},
-    {"ntpot", "s", true},
-    {"itl", "s", true},
-    {"request_latency", "s", true},
-    {"schedule_delay", "s", true},
-    {"input_length", "tokens", true},
-    {"output_length", "tokens", true},
-}};
+constexpr std::array<std::string_view, 27> kCsvMetrics = {  // The rows of each stage, in order.
+    "successful_requests",
+    "failed_requests",
+    "requests_per_sec_sent",
+    "request_throughput",
+    "input_throughput",
+    "output_throughput",
+    "total_throughput",
+    "failure_rate",
+    "goodput",
+    "good_request_throughput",
+    "kv_cache_usage",
+    "preemptions",
+    "overloaded",
+    "prefix_cache_hit_rate",
+    "tier_hit_rate",
+    "tier_loaded_gigabytes",
+    "tier_load_wait",
+    "tier_pulled_gigabytes",
+    "tier_pull_wait",
+    "ttft",
+    "tpot",
+    "ntpot",
+    "itl",
+    "request_latency",
+    "schedule_delay",
+    "input_length",
+    "output_length"};
 constexpr std::array<std::string_view, 6> kStatistics = {"mean", "median", "p75",
                                                          "p90",  "p95",    "p99"};
 
@@ -85,9 +78,10 @@ class CsvWriter {
  private:
   void add_stage(const VariantReport& variant, const sim::StageResult& stage,
                  const std::string& name) {
-    for (const CsvMetric& metric : kMetrics) {
-      if (!metric.sampled) {
-        add(variant, stage, name, metric, metric.unit == "count" ? "count" : "mean");
+    for (const std::string_view key : kCsvMetrics) {
+      const MetricRow& metric = *find_metric(key);
+      if (!metric.has_many_values()) {
+        add(variant, stage, name, metric, metric.quantity == MetricKind::kCount ? "count" : "mean");
         continue;
       }
       for (const std::string_view statistic : kStatistics)
@@ -96,18 +90,18 @@ class CsvWriter {
   }
 
   void add(const VariantReport& variant, const sim::StageResult& stage, const std::string& name,
-           const CsvMetric& metric, std::string_view statistic) {
-    const std::optional<double> value = metric_value(stage, metric.metric, statistic, metric.unit);
+           const MetricRow& metric, std::string_view statistic) {
+    const std::optional<double> value = metric_value(stage, metric.key, statistic, metric.unit());
     if (!value) return;
     const bool is_whole_run = name == "all";
     const bool has_rate = !is_whole_run && std::isfinite(stage.info.requested_rate);
     std::optional<double> measured;
-    if (!is_whole_run) measured = measured_value(variant, stage, metric.metric, statistic);
+    if (!is_whole_run) measured = measured_value(variant, stage, metric.key, statistic);
     const std::optional<double> error =
         measured && *measured != 0 ? std::optional(error_percent(*value, *measured)) : std::nullopt;
     out_ += csv_line(report_.scenario, variant.name, name,
-                     has_rate ? std::optional(stage.info.requested_rate) : std::nullopt,
-                     metric.metric, statistic, metric.unit, value, measured, error);
+                     has_rate ? std::optional(stage.info.requested_rate) : std::nullopt, metric.key,
+                     statistic, metric.unit(), value, measured, error);
   }
 
   const Report& report_;
@@ -199,7 +193,7 @@ constexpr std::array<std::string_view, 9> kMarkdownMetrics = {
     "itl_ms.mean",           "output_tokens_per_s", "requests_per_s",
     "prefix_cache_hit_rate", "failed_requests",     "tier_hit_rate"};
 
-std::string rate_text(const StageValues& stage) {
+std::string load_text(const StageValues& stage) {
   if (stage.concurrency > 0) return "c=" + std::to_string(stage.concurrency);
   return stage.rate > 0 ? number_text(stage.rate) : "-";
 }
@@ -266,7 +260,7 @@ Table ladder_table(const ResultSet& set, std::string_view text) {
       return other == nullptr || other->rate == stage.rate;
     });
     std::vector<Cell>& row = table.rows.emplace_back();
-    row = {{.text = printable(stage.stage)}, {.text = one_rate ? rate_text(stage) : "-"}};
+    row = {{.text = printable(stage.stage)}, {.text = one_rate ? load_text(stage) : "-"}};
     add_cells(set, *metric, stage.stage, false, row);
   }
   return table;
@@ -361,7 +355,7 @@ std::string paragraph(const std::string& text, std::size_t width) {
 }
 
 /// A reason on its line, the command below it: unbroken, so that it can be copied.
-std::string step_text(const Step& step, std::size_t width) {
+std::string next_step_text(const Step& step, std::size_t width) {
   return paragraph(step.why + ":", width) + std::string(2 * kTextIndent, ' ') +
          printable(plain_spaces(step.command), 4'000) + "\n";
 }
@@ -412,7 +406,7 @@ std::string render_verdict(const Verdict& verdict, bool colour, std::size_t widt
   if (!verdict.goals.empty()) out += paragraph(verdict.goals, width);
   out += paragraph(verdict.trust, width);
   if (!verdict.next.empty()) out += heading("Next");
-  for (const Step& step : verdict.next) out += step_text(step, width);
+  for (const Step& step : verdict.next) out += next_step_text(step, width);
   return out;
 }
 
@@ -489,7 +483,7 @@ std::string_view failure_meaning(std::string_view label) {
 
 /// Says why requests failed, or else what explains the numbers: each sentence once with all
 /// variants it is true of. The basis of step times stands in the verdict.
-Notes notes_of(const Report& report, bool failures) {
+Notes shared_notes(const Report& report, bool failures) {
   SaidOf said;
   const auto add = [&said](const VariantReport& variant, const std::string& text) {
     if (!text.empty()) entry_of(said, text).push_back(printable(variant.name));
@@ -612,8 +606,8 @@ std::string render_text(const Report& report, const TextParts& parts) {
       overloaded = overloaded || stage->overloaded();
   const std::size_t dropped = parts.tables ? 0 : drop_tables(blocks);
   overloaded = overloaded && parts.tables;
-  Notes shown = notes_of(report, true);
-  const Notes notes = notes_of(report, false);
+  Notes shown = shared_notes(report, true);
+  const Notes notes = shared_notes(report, false);
   const bool unanswered = std::ranges::any_of(report.variants, [](const VariantReport& v) {
     return v.result.summary.requests == 0;  // A note says why.
   });

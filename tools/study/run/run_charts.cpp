@@ -293,7 +293,7 @@ std::vector<Block> server_charts(const PageRun& run) {
 
 namespace {
 
-std::vector<std::size_t> reported(const PageRun& run) {
+std::vector<std::size_t> reported_positions(const PageRun& run) {
   std::vector<std::size_t> out;
   if (run.variants.empty()) return out;
   for (std::size_t i = 0; i < run.variants[0].stages.size(); ++i)
@@ -306,7 +306,7 @@ enum class LoadAxis { kRate, kConcurrency, kNumber };
 LoadAxis load_axis_of(const PageRun& run) {
   bool rates = true;
   bool levels = true;
-  for (const std::size_t i : reported(run)) {
+  for (const std::size_t i : reported_positions(run)) {
     const StageView& s = run.variants[0].stages[i];
     rates = rates && s.rate && std::isfinite(*s.rate) && *s.rate > 0;
     // Rates that a load found by itself may differ, and curves over them have no common axis.
@@ -328,7 +328,7 @@ double stage_position(const PageRun& run, std::size_t stage) {
 
 ChartSeries series_of(const PageRun& run, std::size_t v, std::string_view key, bool measured) {
   ChartSeries series{.name = run.variants[v].name, .colour = v, .measured = measured};
-  for (const std::size_t i : reported(run)) {
+  for (const std::size_t i : reported_positions(run)) {
     if (i >= run.variants[v].stages.size()) continue;
     const StageView& stage = run.variants[v].stages[i];
     ChartPoint point{.x = stage_position(run, i)};
@@ -385,7 +385,7 @@ double peak(const ChartSeries& s) {
 /// The last reported stage in which no variant is overloaded; nothing when some is in every stage.
 std::optional<std::size_t> last_healthy(const PageRun& run) {
   std::optional<std::size_t> found;
-  for (const std::size_t i : reported(run)) {
+  for (const std::size_t i : reported_positions(run)) {
     const bool healthy = std::ranges::none_of(
         run.variants, [&](const auto& v) { return i < v.stages.size() && v.stages[i].overloaded; });
     if (healthy && (!found || stage_position(run, i) >= stage_position(run, *found))) found = i;
@@ -402,13 +402,13 @@ std::string curve_title(const PageRun& run, const LineChart& chart, const Measur
     return title + " " +
            list_values(chart, shown.unit, [](const ChartSeries& s) { return peak(s); });
   const std::optional<std::size_t> healthy = last_healthy(run);
-  const std::size_t stage = healthy.value_or(reported(run).back());
+  const std::size_t stage = healthy.value_or(reported_positions(run).back());
   const std::string at = stage_label(run, run.variants[0].stages[stage]);
   const LoadAxis load_axis = load_axis_of(run);
   title += load_axis == LoadAxis::kRate          ? " at " + at + " req/s"
            : load_axis == LoadAxis::kConcurrency ? " at " + at + " concurrent requests"
                                                  : " in stage " + at;
-  const bool less = healthy && *healthy != reported(run).back();
+  const bool less = healthy && *healthy != reported_positions(run).back();
   if (less && run.variants.size() > 1) title += ", the most that every variant holds";
   if (less && run.variants.size() == 1) title += ", the most that it holds";
   return title + ": " + list_values(chart, shown.unit, [&](const ChartSeries& s) {
@@ -480,7 +480,7 @@ ChartAxis stage_axis(const PageRun& run) {
   }
   double least = INFINITY;
   double most = 0;
-  for (const std::size_t i : reported(run)) {
+  for (const std::size_t i : reported_positions(run)) {
     least = std::min(least, stage_position(run, i));
     most = std::max(most, stage_position(run, i));
   }
@@ -489,7 +489,7 @@ ChartAxis stage_axis(const PageRun& run) {
   return axis;
 }
 
-std::optional<LineChart> curve_of(const PageRun& run, const Curve& curve) {
+std::optional<LineChart> load_curve(const PageRun& run, const Curve& curve) {
   const Measure shown = measure(curve.key);
   LineChart chart;
   chart.x = stage_axis(run);
@@ -525,7 +525,7 @@ constexpr std::array<Distribution, 3> kDistributions = {
      {"itl", "Half of all gaps between tokens last no more than ", "gap between tokens"},
      {"request_latency", "Half of all requests are answered within ", "request latency"}}};
 
-LineChart distribution(const PageRun& run, const Distribution& d) {
+LineChart distribution_chart(const PageRun& run, const Distribution& d) {
   LineChart chart;
   chart.x = {.title = std::string(d.title), .unit = Unit::kSeconds, .log = true};
   chart.y = {.title = "share no longer than this",
@@ -593,13 +593,13 @@ std::string one_seed(const PageRun& run) {
 
 std::vector<NamedChart> load_curves(const PageRun& scanned) {
   const PageRun run = over_all_rates(scanned);
-  if (reported(run).size() < 2) return {};
+  if (reported_positions(run).size() < 2) return {};
   std::vector<NamedChart> charts;
   const bool goals =
       std::ranges::any_of(run.variants, [](const VariantView& v) { return !v.goals.empty(); });
   for (const Curve& curve : curves())
     if (curve.key != "request_throughput" || !goals)
-      if (std::optional<LineChart> chart = curve_of(run, curve))
+      if (std::optional<LineChart> chart = load_curve(run, curve))
         charts.push_back({.name = std::string(curve.key), .chart = std::move(*chart)});
   return charts;
 }
@@ -639,7 +639,7 @@ std::optional<Chart> answer_chart(const PageRun& run, const std::vector<Knee>& k
 std::vector<Chart> distribution_charts(const PageRun& run) {
   std::vector<Chart> charts;
   for (const Distribution& d : kDistributions)
-    if (LineChart chart = distribution(run, d); !chart.series.empty())
+    if (LineChart chart = distribution_chart(run, d); !chart.series.empty())
       charts.emplace_back(std::move(chart));
   return charts;
 }

@@ -80,7 +80,7 @@ constexpr std::array<PlainNumber, 5> kClasses = {{{"tok/s", "output_throughput",
 
 constexpr PlainNumber kClassGoodput = {"goodput %", "goodput", 100, 1};
 
-Value value_of(const StageView& stage, std::string_view key) {
+Value stage_value(const StageView& stage, std::string_view key) {
   const Datum* const datum = stage.find(key);
   return datum == nullptr ? std::nullopt : Value(datum->value);
 }
@@ -90,23 +90,23 @@ Value measured_of(const StageView& stage, std::string_view key) {
   return found == stage.measured.end() ? std::nullopt : Value(found->second);
 }
 
-Cell plain(const Value& value, const PlainNumber& number) {
+Cell plain_cell(const Value& value, const PlainNumber& number) {
   return {.text = value ? fixed_text(*value * number.scale, number.decimals) : "-"};
 }
 
-Cell plain(const StageView& stage, const PlainNumber& number) {
-  return plain(value_of(stage, number.key), number);
+Cell plain_cell(const StageView& stage, const PlainNumber& number) {
+  return plain_cell(stage_value(stage, number.key), number);
 }
 
 /// Stages are marked whose queue grew until they ended.
 Cell marked(const StageView& stage, const PlainNumber& number) {
-  Cell cell = plain(stage, number);
+  Cell cell = plain_cell(stage, number);
   if (stage.overloaded) cell.text.insert(0, "! ");
   return cell;
 }
 
-Cell count(const StageView& stage, std::string_view key) {
-  return {.text = fixed_text(value_of(stage, key).value_or(0), 0)};
+Cell count_cell(const StageView& stage, std::string_view key) {
+  return {.text = fixed_text(stage_value(stage, key).value_or(0), 0)};
 }
 
 Cell change(const Value& from, const Value& to) {
@@ -144,7 +144,7 @@ Phrase change_note(const Datum* from, const Datum* to, const Measure& measure) {
   return note;
 }
 
-Cell page_cell(const Datum* datum, Unit unit, Phrase note = {}) {
+Cell datum_cell(const Datum* datum, Unit unit, Phrase note = {}) {
   return {.number = datum == nullptr ? std::nullopt : std::optional(*datum),
           .unit = unit,
           .note = std::move(note)};
@@ -226,12 +226,12 @@ class Ladder {
     for (std::size_t v = 0; v < stages_.size(); ++v) {
       static const StageView kNone;
       const StageView& stage = i < stages_[v].size() ? *stages_[v][i] : kNone;
-      values.push_back(value_of(stage, number_.key));
+      values.push_back(stage_value(stage, number_.key));
       truths.push_back(measured_of(stage, number_.key));
       row.push_back(cell(stage));
       if (!has_measured_[v]) continue;
       row.push_back(on_page_ && truths[v] ? Cell{.text = human(*truths[v], measure_.unit, false)}
-                                          : plain(truths[v], number_));
+                                          : plain_cell(truths[v], number_));
       row.push_back(change(truths[v], values[v]));
       if (stage.reported) errors[v].add(values[v], truths[v]);
     }
@@ -244,7 +244,7 @@ class Ladder {
 
   Cell cell(const StageView& stage) const {
     if (!on_page_) return marked(stage, number_);
-    Cell cell = page_cell(stage.find(number_.key), measure_.unit);
+    Cell cell = datum_cell(stage.find(number_.key), measure_.unit);
     if (stage.overloaded && stage.reported) cell.note.text = "overloaded";
     return cell;
   }
@@ -288,9 +288,9 @@ Table stage_rows(const PageRun& run) {
     const StageView& stage = *reported(*variant)[i];
     std::vector<Cell> row = {{.text = printable(stage.name)}, {.text = rate_text(stage)}};
     if (several) row.push_back({.text = printable(variant->name)});
-    row.insert(row.end(), {count(stage, "requests"), count(stage, "failed_requests")});
+    row.insert(row.end(), {count_cell(stage, "requests"), count_cell(stage, "failed_requests")});
     for (const PlainNumber& number : kLadder) row.push_back(marked(stage, number));
-    row.push_back(plain(stage, {"", "prefix_cache_hit_rate", 100, 1}));
+    row.push_back(plain_cell(stage, {"", "prefix_cache_hit_rate", 100, 1}));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -367,10 +367,10 @@ Table class_table(const PageRun& run) {
     for (const StageView& requests : variant.classes) {
       std::vector<Cell> row = {{.text = printable(requests.name)},
                                {.text = printable(variant.name)},
-                               count(requests, "requests"),
-                               count(requests, "failed_requests")};
-      for (const PlainNumber& number : kClasses) row.push_back(plain(requests, number));
-      if (has_goals) row.push_back(plain(requests, kClassGoodput));
+                               count_cell(requests, "requests"),
+                               count_cell(requests, "failed_requests")};
+      for (const PlainNumber& number : kClasses) row.push_back(plain_cell(requests, number));
+      if (has_goals) row.push_back(plain_cell(requests, kClassGoodput));
       table.rows.push_back(std::move(row));
     }
   return table;
@@ -387,7 +387,7 @@ Table summary_table(const PageRun& run, bool on_page) {
     const bool rare = number.key == "rejected" || number.key == "preemptions";
     const auto has = [&](std::string_view key) {
       return std::ranges::any_of(run.variants, [&](const VariantView& v) {
-        const Value value = value_of(v.summary, key);
+        const Value value = stage_value(v.summary, key);
         return value && (!on_page || !rare || *value != 0);
       });
     };
@@ -405,8 +405,8 @@ Table summary_table(const PageRun& run, bool on_page) {
     const Datum* const base = run.variants[0].summary.find(number.key);
     for (const VariantView& v : run.variants) {
       const Datum* const datum = v.summary.find(number.key);
-      row.push_back(on_page ? page_cell(datum, shown.unit, change_note(base, datum, shown))
-                            : plain(v.summary, number));
+      row.push_back(on_page ? datum_cell(datum, shown.unit, change_note(base, datum, shown))
+                            : plain_cell(v.summary, number));
       if (on_page && &v == &run.variants[0]) row.back().note = {};
       if (!on_page && number.key == kOverloadedStages && datum != nullptr)
         row.back().text += " of " + std::to_string(reported(v).size());
@@ -415,7 +415,7 @@ Table summary_table(const PageRun& run, bool on_page) {
   return table;
 }
 
-Table stage_table(const PageRun& run, std::string_view key) {
+Table page_stages(const PageRun& run, std::string_view key) {
   const bool known = std::ranges::any_of(run.variants, [&](const VariantView& v) {
     return std::ranges::any_of(v.stages,
                                [&](const StageView& s) { return s.find(key) != nullptr; });
@@ -426,7 +426,7 @@ Table stage_table(const PageRun& run, std::string_view key) {
 namespace {
 
 /// `seed 1`, `seeds 1 to 5`.
-std::string seeds_of(const PageRun& run) {
+std::string page_seeds(const PageRun& run) {
   if (run.replications < 2) return "seed " + run.seed;
   const std::uint64_t first = std::stoull(run.seed);
   return seeds_text({first, first + static_cast<std::uint64_t>(run.replications) - 1});
@@ -460,11 +460,12 @@ StudyVerdict study_verdict(const PageRun& run) {
   return out;
 }
 
-std::vector<std::pair<std::string, std::string>> facts_of(const PageRun& run) {
+std::vector<std::pair<std::string, std::string>> run_facts(const PageRun& run) {
   std::vector<std::pair<std::string, std::string>> facts = {
       {"scenario", run.scenario},
       {"routesim", run.version + (run.commit.empty() ? "" : " (" + run.commit + ")")},
-      {run.replications > 1 ? "seeds" : "seed", seeds_of(run).substr(seeds_of(run).find(' ') + 1)},
+      {run.replications > 1 ? "seeds" : "seed",
+       page_seeds(run).substr(page_seeds(run).find(' ') + 1)},
       {"scenario hash", run.hash}};
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
   return facts;
@@ -498,7 +499,7 @@ void add_stages(const PageRun& run, bool without_first, std::vector<Block>& bloc
   Fold numbers{.title = "Stage by stage, in numbers"};
   if (run.variants[0].stages.size() > 1)
     for (const Curve& curve : curves())
-      if (Table table = stage_table(run, curve.key); !table.rows.empty())
+      if (Table table = page_stages(run, curve.key); !table.rows.empty())
         numbers.blocks.push_back({std::move(table)});
   blocks.push_back({std::move(numbers)});
 }
@@ -532,7 +533,7 @@ Table server_table(const PageRun& run) {
       for (const ServerNumber& number : numbers) {
         const auto found = server.values.find(number.key);
         row.push_back(
-            page_cell(found == server.values.end() ? nullptr : &found->second, number.unit));
+            datum_cell(found == server.values.end() ? nullptr : &found->second, number.unit));
       }
     }
   return table;
@@ -602,8 +603,8 @@ Table published_rows(const PageRun& run) {
     for (const PublishedView& row : variant.published)
       table.rows.push_back({{.text = variant.name},
                             {.text = row.name + ", " + row.unit},
-                            page_cell(&row.simulated, Unit::kNone),
-                            page_cell(&row.measured, Unit::kNone),
+                            datum_cell(&row.simulated, Unit::kNone),
+                            datum_cell(&row.measured, Unit::kNone),
                             change(row.measured.value, row.simulated.value)});
   return table;
 }
@@ -613,10 +614,10 @@ Table published_rows(const PageRun& run) {
 StudyDocument run_document(const PageRun& run) {
   StudyDocument document{
       .name = run.scenario,
-      .kicker = run.scenario + " · routesim " + run.version + " · " + seeds_of(run),
+      .kicker = run.scenario + " · routesim " + run.version + " · " + page_seeds(run),
       .title = run.question.empty() ? run.scenario : run.question,
       .verdict = study_verdict(run),
-      .facts = facts_of(run)};
+      .facts = run_facts(run)};
   if (run.variants.empty()) return document;
   std::vector<Block>& blocks = document.blocks;
   blocks.push_back({Heading{"Key numbers of the whole run"}});

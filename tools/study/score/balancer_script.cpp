@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 40;
 
 /// A run for each character of UTF-8. A text that is given and empty has no runs, but a place.
-policies::PromptText text_of(const std::string& text, std::vector<policies::TextRun>& runs) {
+policies::PromptText prompt_of(const std::string& text, std::vector<policies::TextRun>& runs) {
   runs.reserve(text.size() + 1);
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -33,7 +33,7 @@ policies::PromptText text_of(const std::string& text, std::vector<policies::Text
   return {.runs = {runs.data(), runs.size()}, .characters_per_unit = 1};
 }
 
-std::string names_of(const std::vector<std::string>& names) {
+std::string any_of_names(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : " or ") + name;
   return out.empty() ? "nobody" : out;
@@ -132,7 +132,7 @@ class CaseRunner {
     request.id = static_cast<std::uint64_t>(r.id);
     request.turn = request.id;
     request.now = now_;
-    if (r.text) request.text = text_of(*r.text, runs);
+    if (r.text) request.text = prompt_of(*r.text, runs);
     request.prompt_tokens =
         r.prompt_tokens > 0 ? r.prompt_tokens : static_cast<std::int64_t>(r.tokens.size());
     request.tokens = r.tokens;
@@ -170,7 +170,7 @@ class CaseRunner {
                             : expected->empty();
       if (!fits)
         d.unexpected += std::string(d.unexpected.empty() ? "" : "; ") + what + " must be " +
-                        names_of(*expected) + " (got " + got.value_or("nobody") + ")";
+                        any_of_names(*expected) + " (got " + got.value_or("nobody") + ")";
     };
     compare(step.expect, d.endpoint, "the endpoint");
     compare(step.expect_prefill, d.prefill, "the prefill server");

@@ -36,7 +36,7 @@ struct Reach {
   double score = 0;   ///< Larger is better.
 };
 
-std::string name_of(const SweepPanel& panel, const std::string& variant) {
+std::string panel_name(const SweepPanel& panel, const std::string& variant) {
   std::string name = variant;
   if (!panel.title.empty()) name += (name.empty() ? "" : ", ") + panel.title;
   return name.empty() ? "this scenario" : name;
@@ -60,9 +60,9 @@ Reach fleet_reach(const SweepGoals& goals, const SweepPanel& panel, const std::s
   const std::vector<std::size_t> tried = goals.tried(panel, variant, fleet, rate);
   const auto n = goals.smallest_fleet(panel, variant, rate);
   if (n)
-    return {name_of(panel, variant), "with " + axis_text(axis, fleet.values[*n]),
+    return {panel_name(panel, variant), "with " + axis_text(axis, fleet.values[*n]),
             -fleet.numbers[*n]};
-  return {name_of(panel, variant),
+  return {panel_name(panel, variant),
           tried.empty() ? kNotRun : "not even with " + axis_text(axis, fleet.values[tried.back()]),
           -std::numeric_limits<double>::infinity()};
 }
@@ -73,32 +73,31 @@ Reach rate_reach(const SweepGoals& goals, const SweepPanel& panel, const std::st
   const auto last = goals.highest_rate(panel, variant, other);
   const std::string& axis = goals.name_of(rate);
   const std::vector<std::size_t> tried = goals.tried(panel, variant, rate, other);
-  if (tried.empty()) return {name_of(panel, variant), kNotRun, -1};
+  if (tried.empty()) return {panel_name(panel, variant), kNotRun, -1};
   if (!last)
-    return {name_of(panel, variant), "not even at " + axis_text(axis, rate.values[tried.front()]),
-            -1};
+    return {panel_name(panel, variant),
+            "not even at " + axis_text(axis, rate.values[tried.front()]), -1};
   const bool all = *last == tried.back();
-  return {name_of(panel, variant),
+  return {panel_name(panel, variant),
           "up to " + axis_text(axis, rate.values[*last]) + (all ? ", the highest tried," : ""),
           rate.numbers[*last]};
 }
 
 Reach cell_reach(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant) {
-  std::size_t met = 0;
-  std::size_t all = 0;
+  std::int64_t met = 0, all = 0;
   for (const SweepCells::Row* row : panel.rows) {
     if (row->variant != variant) continue;
     ++all;
     if (holds(goals.state_of(*row))) ++met;
   }
   return {
-      name_of(panel, variant),
+      panel_name(panel, variant),
       all == 0 ? kNotRun : "in " + std::to_string(met) + " of " + std::to_string(all) + " cells",
-      all == 0 ? 0 : static_cast<double>(met) / static_cast<double>(all)};
+      sim::share(met, all)};
 }
 
 /// One sentence that is true of any number of variants and panels.
-std::string headline(const SweepGoals& goals) {
+std::string sweep_headline(const SweepGoals& goals) {
   const bool no_goals = goals.goals().empty();
   const bool by_fleet =
       goals.fleet() != nullptr && (goals.rate() != nullptr || goals.drawn().size() == 1);
@@ -148,7 +147,7 @@ std::string headline(const SweepGoals& goals) {
 }
 
 /// Says for each class of step times how many rows rest on it.
-std::vector<std::string> rests_on(const SweepRecord& record) {
+std::vector<std::string> basis_of_rows(const SweepRecord& record) {
   std::vector<std::string> said;
   for (const models::Trust trust : trust_classes()) {
     const auto n = std::ranges::count(record.sweep_rows, std::string(enum_name(trust)),
@@ -161,8 +160,8 @@ std::vector<std::string> rests_on(const SweepRecord& record) {
   return said;
 }
 
-StudyVerdict verdict(const SweepRecord& record, const SweepGoals& goals) {
-  StudyVerdict out{.headline = headline(goals)};
+StudyVerdict sweep_verdict(const SweepRecord& record, const SweepGoals& goals) {
+  StudyVerdict out{.headline = sweep_headline(goals)};
   for (const MetricGoal& goal : goals.goals()) out.points.push_back({{"goal: " + goal.text}});
   if (goals.goals().empty())
     out.points.push_back(
@@ -174,7 +173,7 @@ StudyVerdict verdict(const SweepRecord& record, const SweepGoals& goals) {
     return std::to_string(state.second) + " " + std::string(goal_word(state.first));
   });
   out.points.push_back({{std::to_string(goals.cells().rows.size()) + " cells: " + counts}});
-  out.remarks = rests_on(record);
+  out.remarks = basis_of_rows(record);
   const std::int64_t replications = record.sweep_rows.front().replications;
   if (!goals.goals().empty())
     out.fine = replications > 1
@@ -268,7 +267,7 @@ std::string with_goal(const SweepGoals& goals, const std::string& metric, const 
 
 /// `: 320 ms behind b and 560 ms behind a at rate 40`, where the variants differ most and none is
 /// overloaded, if there is such a place; the first number and the last of a single variant.
-std::string numbers_of(const LineChart& chart, const PageAxis& d, bool less_is_better) {
+std::string gap_text(const LineChart& chart, const PageAxis& d, bool less_is_better) {
   using Value = std::pair<double, std::string>;
   const auto number = [&](double y) { return human(y, chart.y.unit); };
   const auto at = [&](double x) {
@@ -309,8 +308,8 @@ std::string numbers_of(const LineChart& chart, const PageAxis& d, bool less_is_b
 }
 
 /// One metric of all variants along the only axis, with its goal.
-LineChart curve(const SweepGoals& goals, const SweepPanel& panel, const std::string& metric,
-                bool replicated) {
+LineChart axis_curve(const SweepGoals& goals, const SweepPanel& panel, const std::string& metric,
+                     bool replicated) {
   const PageAxis& d = goals.drawn()[0];
   const MetricView view = metric_view(metric);
   LineChart chart;
@@ -328,7 +327,7 @@ LineChart curve(const SweepGoals& goals, const SweepPanel& panel, const std::str
     }
     chart.series.push_back(std::move(series));
   }
-  chart.title = with_goal(goals, metric, view) + numbers_of(chart, d, view.less_is_better) +
+  chart.title = with_goal(goals, metric, view) + gap_text(chart, d, view.less_is_better) +
                 (panel.title.empty() ? "" : ", " + panel.title);
   chart.y.log = view.unit == Unit::kSeconds && spreads_wide(chart);
   if (const MetricGoal* goal = goal_on(goals, metric)) {
@@ -345,7 +344,7 @@ BarChart bars(const SweepGoals& goals, const SweepPanel& panel, const std::strin
   const MetricView view = metric_view(metric);
   BarChart chart;
   chart.title = with_goal(goals, metric, view);
-  chart.subtitle = name_of(panel, variant) + ", by " + goals.name_of(d) + ", the best first; " +
+  chart.subtitle = panel_name(panel, variant) + ", by " + goals.name_of(d) + ", the best first; " +
                    (goals.goals().empty() ? "" : "✓ meets the goals, ✗ misses one, ") +
                    "× is overloaded.";
   chart.unit = view.unit;
@@ -388,8 +387,8 @@ std::string where_held(const GoalMap& map, bool no_goals) {
          where;
 }
 
-GoalMap map_of(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant,
-               const std::string& metric) {
+GoalMap goal_map(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant,
+                 const std::string& metric) {
   const PageAxis& x = goals.drawn()[0];
   const PageAxis& y = goals.drawn()[1];
   const MetricView view = metric_view(metric);
@@ -438,12 +437,12 @@ std::vector<Chart> figures(const SweepGoals& goals, const SweepPanel& panel,
   std::vector<Chart> out;
   if (goals.drawn().empty()) return out;
   if (goals.drawn().size() == 1 && goals.drawn()[0].is_numeric())
-    return {curve(goals, panel, metric, replicated)};
+    return {axis_curve(goals, panel, metric, replicated)};
   for (const std::string& variant : goals.variants())
     if (goals.drawn().size() == 1)
       out.emplace_back(bars(goals, panel, variant, metric));
     else
-      out.emplace_back(map_of(goals, panel, variant, metric));
+      out.emplace_back(goal_map(goals, panel, variant, metric));
   return out;
 }
 
@@ -560,7 +559,7 @@ Table plain_table(const SweepRecord& record, const SweepCells& cells) {
   return table;
 }
 
-ExportTable data_of(const std::string& name, const SweepCells& cells) {
+ExportTable cells_data(const std::string& name, const SweepCells& cells) {
   ExportTable table{.name = "sweep", .columns = {"sweep", "variant"}};
   table.columns.insert(table.columns.end(), cells.axes.begin(), cells.axes.end());
   for (const char* column : {"metric", "value", "low", "high"}) table.columns.emplace_back(column);
@@ -605,8 +604,8 @@ StudyDocument sweep_document(const SweepRecord& record, const std::string& quest
   out.kicker = first.sweep + " · sweep · routesim " + first.version + " · " +
                std::to_string(cells.rows.size()) + " cells";
   out.title = question.empty() ? first.sweep : question;
-  out.verdict = verdict(record, goals);
-  out.data = {data_of(first.sweep, cells)};
+  out.verdict = sweep_verdict(record, goals);
+  out.data = {cells_data(first.sweep, cells)};
   out.blocks.push_back({Heading{"Every row"}, For::kPlain});
   out.blocks.push_back({plain_table(record, cells), For::kPlain});
   if (std::ranges::any_of(cells.rows, &SweepCells::Row::overloaded))

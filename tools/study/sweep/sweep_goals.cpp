@@ -37,7 +37,7 @@ PageAxis dimension_of(const SweepCells& cells, std::size_t axis) {
 }
 
 /// Whether every value of `a` goes with one value of `b`: axes that move together.
-bool decides(const SweepCells& cells, std::size_t a, std::size_t b) {
+bool move_together(const SweepCells& cells, std::size_t a, std::size_t b) {
   std::map<std::string, std::string> seen;
   for (const SweepCells::Row& row : cells.rows)
     if (seen.try_emplace(row.cell[a], row.cell[b]).first->second != row.cell[b]) return false;
@@ -68,8 +68,8 @@ namespace {
 constexpr char kStageRate[] = "stage rate";
 
 /// A row, or one of its stages, whose numbers stand at `path`.
-SweepCells::Row row_of(const SweepRowRecord& row, const SweepRowRecord::Numbers& numbers,
-                       const std::vector<std::string>& axes, const std::string& path) {
+SweepCells::Row cells_row(const SweepRowRecord& row, const SweepRowRecord::Numbers& numbers,
+                          const std::vector<std::string>& axes, const std::string& path) {
   SweepCells::Row out;
   out.variant = row.variant;
   out.overloaded = numbers.overloaded;
@@ -122,11 +122,13 @@ SweepCells cells_of(const SweepRecord& record, const std::string& path) {
   if (by_stage) cells.axes.emplace_back(kStageRate);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string here = path + "/sweep_rows/" + std::to_string(i);
-    if (!by_stage) cells.rows.push_back(row_of(rows[i], rows[i].summary, axes, here + "/summary"));
+    if (!by_stage)
+      cells.rows.push_back(cells_row(rows[i], rows[i].summary, axes, here + "/summary"));
     if (by_stage)
       for (const std::size_t s : stages_by_rate(rows[i])) {
         const SweepRowRecord::Stage& stage = rows[i].stages[s];
-        cells.rows.push_back(row_of(rows[i], stage, axes, here + "/stages/" + std::to_string(s)));
+        cells.rows.push_back(
+            cells_row(rows[i], stage, axes, here + "/stages/" + std::to_string(s)));
         cells.rows.back().cell.push_back(number_text(stage.requested_rate));
       }
   }
@@ -165,7 +167,7 @@ SweepGoals::SweepGoals(const SweepCells& cells) : cells_(cells) {
   for (std::size_t a = 0; a < cells.axes.size(); ++a) {
     const PageAxis d = dimension_of(cells, a);
     const bool tied = std::ranges::any_of(
-        all, [&](const PageAxis& other) { return decides(cells, other.axis, a); });
+        all, [&](const PageAxis& other) { return move_together(cells, other.axis, a); });
     if (d.values.size() > 1 && !tied) all.push_back(d);
   }
   choose_axes(all);

@@ -249,7 +249,7 @@ class AxisBuilder {
 };
 
 /// Text without the quotes of a JSON string, for people.
-std::string plain(const std::string& json) {
+std::string without_quotes(const std::string& json) {
   const bool quoted = json.size() >= 2 && json.front() == '"';
   return quoted ? json.substr(1, json.size() - 2) : json;
 }
@@ -377,7 +377,7 @@ std::vector<std::pair<std::string, std::string>> SweepGrid::coordinates(
 
 std::string SweepGrid::label(const GridCell& cell) const {
   const std::string text = comma_list(coordinates(cell), [](const auto& axis) {
-    return printable(axis.first) + "=" + printable(plain(axis.second));
+    return printable(axis.first) + "=" + printable(without_quotes(axis.second));
   });
   return text.empty() ? "the only cell" : text;
 }

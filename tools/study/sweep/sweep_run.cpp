@@ -118,7 +118,7 @@ struct RowPlace {
 };
 
 /// Nothing when the head does not say it.
-std::optional<RowPlace> place_of(std::string_view head) {
+std::optional<RowPlace> row_place(std::string_view head) {
   constexpr std::string_view kIndex = "\",\"index\":";
   if (head.substr(std::min(head.size(), kKeyEnd), kIndex.size()) != kIndex) return std::nullopt;
   const nlohmann::json row = nlohmann::json::parse(std::string(head) + "}", nullptr, false);
@@ -144,7 +144,7 @@ void check_rows(const std::string& file, std::string_view text, Diagnostics& dia
     if (!row) continue;
     const SourceLocation where{.file = file, .line = number, .column = 1};
     if (!row->is_intact) diagnostics.error(where, "", kDamagedRow);
-    const std::optional<RowPlace> place = place_of(row->head);
+    const std::optional<RowPlace> place = row_place(row->head);
     ++rows;
     if (place) of = place->of;
   }
@@ -206,7 +206,7 @@ class Merger {
                          "remove this line, and finish the shard with --resume");
       return;
     }
-    const std::optional<RowPlace> place = row ? place_of(row->head) : std::nullopt;
+    const std::optional<RowPlace> place = row ? row_place(row->head) : std::nullopt;
     if (!row || !place) {
       diagnostics_.error(at(where, damage_column(line)), "", "is not a row of a sweep");
       return;

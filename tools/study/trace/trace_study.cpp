@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "sim/kv/prompt_keys.h"
 #include "tools/results/described_json.h"
+#include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
 #include "workloads/prompts.h"
 
@@ -276,12 +277,8 @@ TraceStudy study_trace(workloads::LoadGenerator& load, std::int64_t block_size, 
 
 namespace {
 
-double share(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::string percent(std::int64_t part, std::int64_t whole) {
-  return fixed_text(100 * share(part, whole), 1);
+std::string percent_of(std::int64_t part, std::int64_t whole) {
+  return fixed_text(100 * sim::share(part, whole), 1);
 }
 
 std::string lengths_text(const TraceStudy& s) {
@@ -304,8 +301,9 @@ std::string caches_text(const TraceStudy& s) {
     // Sizes that add nothing are left out, but for the last.
     if (point.hit_tokens == before && &point != &s.caches.back()) continue;
     before = point.hit_tokens;
-    table.add_row({std::to_string(point.cache_tokens), percent(point.hit_tokens, s.prompt_tokens),
-                   percent(point.hit_tokens, s.hit_tokens)});
+    table.add_row({std::to_string(point.cache_tokens),
+                   percent_of(point.hit_tokens, s.prompt_tokens),
+                   percent_of(point.hit_tokens, s.hit_tokens)});
   }
   return table.str();
 }
@@ -315,7 +313,7 @@ std::string prefixes_text(const TraceStudy& s) {
   table.add_row({"shared prefix, tokens", "requests", "of all requests, %", "first request"});
   for (const SharedPrefix& p : s.prefixes)
     table.add_row({std::to_string(p.tokens), std::to_string(p.requests),
-                   percent(p.requests, s.requests), std::to_string(p.first_request)});
+                   percent_of(p.requests, s.requests), std::to_string(p.first_request)});
   return table.str();
 }
 
@@ -342,14 +340,15 @@ std::string render_trace_text(const TraceStudy& s, const std::string& what,
     out += fmt::format("{} in the busiest minute, ", fixed_text(s.peak_minute, 3));
   out += fmt::format("{} in the busiest second\n", fixed_text(s.peak_second, 0));
   if (s.sessions > 0)
-    out += fmt::format("{} sessions of {} requests on average, {} at most\n", s.sessions,
-                       fixed_text(share(s.session_requests, s.sessions), 1), s.longest_session);
+    out +=
+        fmt::format("{} sessions of {} requests on average, {} at most\n", s.sessions,
+                    fixed_text(sim::share(s.session_requests, s.sessions), 1), s.longest_session);
   out += fmt::format("\n{}\n", lengths_text(s));
   out += fmt::format(
       "{} % of the prompt tokens repeat an earlier prompt or answer from its start ({} % an "
       "answer):\n"
       "the ideal hits of one server that forgets nothing, in blocks of {} tokens.\n",
-      percent(s.hit_tokens, s.prompt_tokens), percent(s.answer_hit_tokens, s.prompt_tokens),
+      percent_of(s.hit_tokens, s.prompt_tokens), percent_of(s.answer_hit_tokens, s.prompt_tokens),
       s.block_size);
   out += fmt::format("All blocks together are {} tokens.\n", s.held_tokens);
   if (s.hit_tokens > 0) {
@@ -368,7 +367,7 @@ std::string render_trace_text(const TraceStudy& s, const std::string& what,
 
 namespace {
 
-void write_lengths(JsonWriter& json, std::string_view name, const LengthSummary& l,
+void write_summary(JsonWriter& json, std::string_view name, const LengthSummary& l,
                    std::int64_t sum) {
   json.key(name).begin_object();
   json.member("mean", l.mean).member("p50", l.p50).member("p90", l.p90).member("p99", l.p99);
@@ -380,7 +379,7 @@ void write_prefixes(JsonWriter& json, const TraceStudy& s) {
   for (const CachePoint& point : s.caches)
     json.begin_object()
         .member("cache_tokens", point.cache_tokens)
-        .member("hit_ratio", share(point.hit_tokens, s.prompt_tokens))
+        .member("hit_ratio", sim::share(point.hit_tokens, s.prompt_tokens))
         .end_object();
   json.end_array();
   json.key("cache_tokens_for").begin_object();
@@ -404,13 +403,13 @@ std::string render_trace_json(const TraceStudy& s, const std::string& what,
   json.begin_object().member("load", what).member("block_size", s.block_size);
   json.member("requests", s.requests).member("span_s", s.span_s).member("mean_rate", s.mean_rate);
   json.member("peak_minute_rate", s.peak_minute).member("peak_second_rate", s.peak_second);
-  write_lengths(json, "prompt_tokens", s.prompt, s.prompt_tokens);
-  write_lengths(json, "output_tokens", s.output, s.output_tokens);
+  write_summary(json, "prompt_tokens", s.prompt, s.prompt_tokens);
+  write_summary(json, "output_tokens", s.output, s.output_tokens);
   json.key("sessions").begin_object();
   json.member("count", s.sessions).member("requests", s.session_requests);
   json.member("longest", s.longest_session).end_object();
-  json.member("ideal_hit_ratio", share(s.hit_tokens, s.prompt_tokens));
-  json.member("ideal_answer_hit_ratio", share(s.answer_hit_tokens, s.prompt_tokens));
+  json.member("ideal_hit_ratio", sim::share(s.hit_tokens, s.prompt_tokens));
+  json.member("ideal_answer_hit_ratio", sim::share(s.answer_hit_tokens, s.prompt_tokens));
   json.member("all_blocks_tokens", s.held_tokens);
   write_prefixes(json, s);
   json.key("not_used").begin_array();

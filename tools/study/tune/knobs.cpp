@@ -79,7 +79,7 @@ std::vector<std::string> texts_of(const Numbers& numbers) {
   return out;
 }
 
-std::vector<std::string> words_of(std::string_view text) {
+std::vector<std::string> split_words(std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
@@ -308,7 +308,7 @@ void add_picker_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
       const std::string parameter(row.parameter);
       const std::string path = reader.readable(spec.path) + ".parameters." + parameter;
       knobs.push_back(path_knob(parameter + " of " + spec.name, {in_picker(path)},
-                                words_of(row.values), reader.parameter(spec, parameter)));
+                                split_words(row.values), reader.parameter(spec, parameter)));
       if (std::ranges::find(deciders, &spec) != deciders.end())
         knobs.back().type_knob = decider_name(spec);
     }

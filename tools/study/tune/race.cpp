@@ -10,7 +10,7 @@ namespace routesim::tools {
 
 namespace {
 
-std::vector<double> difference(std::span<const double> a, std::span<const double> b) {
+std::vector<double> seed_differences(std::span<const double> a, std::span<const double> b) {
   std::vector<double> out(a.size());
   for (std::size_t i = 0; i < a.size(); ++i) out[i] = a[i] - b[i];
   return out;
@@ -25,7 +25,7 @@ bool is_beaten(const RaceEntry& entry, const RaceEntry& other, double level) {
   if (other.violation() > 0) return false;
   bool beyond_chance = false;
   for (std::size_t g = 0; g < entry.costs.size(); ++g) {
-    const std::vector<double> more = difference(entry.costs[g], other.costs[g]);
+    const std::vector<double> more = seed_differences(entry.costs[g], other.costs[g]);
     if (sim::mean(more) < 0) return false;
     beyond_chance = beyond_chance || is_above_zero(more, level);
   }

@@ -179,13 +179,13 @@ const TuneCandidate& best_of(const TuneReport& report) {
 
 namespace {
 
-std::string value_text(const Assignment& a) {
+std::string assigned_text(const Assignment& a) {
   return a.value->is_scalar() ? a.value->text() : flow_text(*a.value);
 }
 
 /// The word after `--set`. A file that the tune file names is named from the working folder.
 std::string set_text(const Assignment& a) {
-  if (!a.value->is_scalar()) return a.path + "=" + value_text(a);
+  if (!a.value->is_scalar()) return a.path + "=" + assigned_text(a);
   const std::string path = resolve_path(a.value->text(), a.where);
   return a.path + "=" + (std::filesystem::is_regular_file(path) ? path : a.value->text());
 }
@@ -203,13 +203,13 @@ std::vector<Assignment> deployed(const TuneReport& report) {
 /// `--max-num-seqs 256` for `cluster.pools[vllm].engine.max_num_seqs=256`; a comment for a key that
 /// is no flag.
 std::string flag_of(const Assignment& a, sim::EngineKind engine) {
-  if (a.steps[3].key == "replicas") return "# " + value_text(a) + " replicas";
+  if (a.steps[3].key == "replicas") return "# " + assigned_text(a) + " replicas";
   std::string key;
   for (std::size_t i = 3; i < a.steps.size(); ++i) key += (i > 3 ? "." : "") + a.steps[i].key;
   for (const FlagRule& rule : all_flags(engine))
     if (rule.key == key)
-      if (std::string flag = flag_text(rule, value_text(a)); !flag.empty()) return flag;
-  return "# no flag: " + a.path + "=" + value_text(a);
+      if (std::string flag = flag_text(rule, assigned_text(a)); !flag.empty()) return flag;
+  return "# no flag: " + a.path + "=" + assigned_text(a);
 }
 
 }  // namespace
@@ -275,7 +275,7 @@ RepeatCommand repeat_command(const TuneReport& report) {
     command.document = report.document_path.empty() ? "tuned.yaml" : report.document_path;
     command.sets.push_back(std::string(kPickerPath) + "=" + command.document);
     for (const Assignment& a : space.picker->settings)
-      command.sets.push_back(a.path + "=" + value_text(a));
+      command.sets.push_back(a.path + "=" + assigned_text(a));
   }
   command.text = "routesim run " + shell_word(space.scenario_path) + " --variant " +
                  shell_word(space.config.variant);

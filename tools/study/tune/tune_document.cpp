@@ -53,7 +53,7 @@ Cell metric_cell(const TuneRecord::Number& value, const std::string& text, const
 }
 
 /// Whether the metric is that of a goal, of a condition or of a guard.
-bool decides(const TuneRecord& r, const std::string& metric) {
+bool is_decisive(const TuneRecord& r, const std::string& metric) {
   const auto names = [&metric](const std::string& text) {
     return (" " + text + " ").find(" " + metric + " ") != std::string::npos;
   };
@@ -68,7 +68,7 @@ bool is_shown(const TuneRecord& r, const Judged& row) {
   const auto is_this = [&row](const TuneRecord::Worse& worse) {
     return worse.load == row.load && worse.metric == row.metric;
   };
-  return row.load == r.judged.front().load || decides(r, row.metric) ||
+  return row.load == r.judged.front().load || is_decisive(r, row.metric) ||
          std::ranges::any_of(r.worse, is_this);
 }
 
@@ -113,7 +113,7 @@ DotPlot gains_plot(const TuneRecord& r) {
                    "On fresh seeds, with their intervals. Discs are better beyond chance, "
                    "triangles worse, squares neither."};
   for (const Judged& row : r.judged) {
-    if (row.load != r.judged.front().load || !decides(r, row.metric)) continue;
+    if (row.load != r.judged.front().load || !is_decisive(r, row.metric)) continue;
     plot.rows.push_back(gain_row(metric_view(row.metric).title, row.gain));
   }
   if (plot.rows.empty()) return plot;
@@ -206,7 +206,7 @@ LineChart race_chart(const TuneRecord& r) {
 }
 
 /// The knobs that are not as published, with their values.
-std::string changes_of(const Named<std::string>& values, const TuneRecord& r) {
+std::string changes_text(const Named<std::string>& values, const TuneRecord& r) {
   std::string changes;
   for (const auto& [name, value] : values.items) {
     const auto knob = std::ranges::find(r.knobs, name, &TuneRecord::Knob::name);
@@ -216,7 +216,7 @@ std::string changes_of(const Named<std::string>& values, const TuneRecord& r) {
   return changes.empty() ? "as published" : changes;
 }
 
-Table front_table(const TuneRecord& r, const std::string& path) {
+Table tuned_front(const TuneRecord& r, const std::string& path) {
   Table table{.columns = {{"front", true}}};
   for (const auto& [metric, estimate] : r.front.front().metrics.items)
     table.columns.push_back({metric});
@@ -230,7 +230,7 @@ Table front_table(const TuneRecord& r, const std::string& path) {
           metric_cell(e.mean, estimate_text(estimate), metric_view(metric),
                       path + "/front/" + std::to_string(i) + "/metrics/" + metric + "/mean"));
     }
-    row.push_back({.text = changes_of(member.values, r)});
+    row.push_back({.text = changes_text(member.values, r)});
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -239,7 +239,7 @@ Table front_table(const TuneRecord& r, const std::string& path) {
 /// The trade between the first two goals, and others to choose: members of the front on fresh
 /// seeds, and the others that stayed in the race on those of the search, which are no measure for
 /// the front.
-std::optional<Scatter> front_chart(const TuneRecord& r) {
+std::optional<Scatter> front_scatter(const TuneRecord& r) {
   if (r.front.empty() || r.front.front().metrics.items.size() < 2) return std::nullopt;
   const auto& names = r.front.front().metrics.items;
   const MetricView x = metric_view(names[0].first), y = metric_view(names[1].first);
@@ -310,7 +310,7 @@ Table candidates_table(const TuneRecord& r, const std::string& path) {
   for (std::size_t i = 0; i < r.candidates.size(); ++i) {
     const Candidate& candidate = r.candidates[i];
     std::vector<Cell> row = {{.text = std::to_string(candidate.id)},
-                             {.text = changes_of(candidate.values, r)}};
+                             {.text = changes_text(candidate.values, r)}};
     for (std::size_t m = 0; m < shown; ++m) {
       const auto& own = candidate.metrics.items;
       row.push_back(m < own.size() ? metric_cell(own[m].second, {}, metric_view(own[m].first),
@@ -344,7 +344,7 @@ Sentence passed_over(const TuneRecord::Passed& passed) {
   return sentence;
 }
 
-StudyVerdict verdict(const TuneRecord& r) {
+StudyVerdict tune_verdict(const TuneRecord& r) {
   StudyVerdict out{.headline = r.verdict.headline};
   for (const std::string& goal : r.goals) out.points.push_back({{"goal: " + goal}});
   for (const std::string& condition : r.subject_to)
@@ -386,11 +386,11 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
       .name = "tune " + r.tune,
       .kicker = "tune · " + r.scenario + " · " + r.variant + " · routesim " + r.version,
       .title = r.question.empty() ? r.tune : r.question,
-      .verdict = verdict(r)};
+      .verdict = tune_verdict(r)};
   const auto add = [&out](auto content, For outputs = For::kAll) {
     out.blocks.push_back({std::move(content), outputs});
   };
-  if (std::optional<Scatter> front = front_chart(r))
+  if (std::optional<Scatter> front = front_scatter(r))
     out.verdict.picture = std::move(*front);
   else if (r.candidate.value_or(1) != 0)
     out.verdict.picture = gains_plot(r);
@@ -412,7 +412,7 @@ StudyDocument tune_document(const TuneRecord& r, const std::string& path) {
   add(Heading{"The search"});
   if (has_race && !std::holds_alternative<LineChart>(*out.verdict.picture))
     add(Charts{{race_chart(r)}}, For::kPages);
-  if (!r.front.empty()) add(front_table(r, path));
+  if (!r.front.empty()) add(tuned_front(r, path));
   add(race_table(r), For::kPlain);
   if (!r.candidates.empty())
     add(Fold{"All " + std::to_string(r.candidates.size()) + " candidates",

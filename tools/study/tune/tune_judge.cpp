@@ -273,7 +273,10 @@ class Judge {
     for (const TuneGoal& goal : space_.goals) {
       const std::size_t m = metric_index(space_, goal.metric);
       if (without[m].empty() || !is_finite(without[m]) || !is_finite(values[m])) return;
-      worth.by_goal.push_back(difference_of(values[m], without[m], goal.metric, true));
+      const Gain back =
+          gain_of(difference_of(values[m], without[m], goal.metric, true), goal.metric);
+      worth.by_goal.push_back(
+          {{.percent = -back.percent, .low = -back.high, .high = -back.low}, goal.metric.text});
     }
     out.worth.push_back(std::move(worth));
   }
@@ -285,10 +288,14 @@ class Judge {
     std::vector<FrontMember> members;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (!runs[i].plan) continue;
-      FrontMember member{.candidate = search_.front[i]};
-      for (const TuneGoal& goal : space_.goals)
-        member.goals.push_back(sim::estimate(runs[i].values[metric_index(space_, goal.metric)]));
-      if (!std::ranges::all_of(member.goals, [](const auto& e) { return std::isfinite(e.mean); }))
+      FrontMember member{.id = static_cast<std::int64_t>(search_.front[i]),
+                         .values = space_.values_of(runs[i].choice)};
+      for (const TuneGoal& goal : space_.goals) {
+        const auto e = sim::estimate(runs[i].values[metric_index(space_, goal.metric)]);
+        member.metrics.items.emplace_back(goal.metric.text, JudgedMean{e.mean, e.low(), e.high()});
+      }
+      if (!std::ranges::all_of(member.metrics.items,
+                               [](const auto& item) { return std::isfinite(item.second.mean); }))
         continue;
       values.push_back(&runs[i].values);
       members.push_back(std::move(member));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/results/difference.h"
+#include "tools/results/result_set.h"
 #include "tools/study/tune/tune_search.h"
 
 namespace routesim::tools {
@@ -26,7 +26,14 @@ struct Gain {
   double low = 0;
   double high = 0;
 };
+void describe(Describer& d, Gain& r);
 Gain gain_of(const Difference& difference, const MetricName& metric);
+
+/// The same of a metric that is named.
+struct MetricGain : Gain {
+  std::string metric;
+};
+void describe(Describer& d, MetricGain& r);
 
 /// The level at which Student's interval of the mean of n values is sqrt(2) times as wide as at
 /// sim::kConfidence: where the means of as many other values lie in 95 of 100 cases.
@@ -49,15 +56,19 @@ struct JudgedMetric {
   bool is_worse() const { return metric.has_direction && gain.high < 0; }
 };
 
-struct JudgedLoad {
-  std::string load = {};  ///< `as given`, `rates x 1.25`.
-  std::vector<JudgedMetric> metrics = {};
+/// A load, and the numbers that there are not.
+struct LoadLacks {
+  std::string load = {};     ///< `as given`, `rates x 1.25`.
   std::string why_not = {};  ///< Who cannot run under this load, and why; empty when both can.
   /// Goals and conditions without a number in some run of the published configuration or of the
-  /// candidate, as text; they are not among `metrics`. Of the candidate, guards too that the
-  /// published one has numbers of.
+  /// candidate, as text. Of the candidate, guards too that the published one has numbers of.
   std::string published_lacks = {};
   std::string candidate_lacks = {};
+};
+void describe(Describer& d, LoadLacks& r);
+
+struct JudgedLoad : LoadLacks {
+  std::vector<JudgedMetric> metrics = {};  ///< Those that both have numbers of.
 
   const JudgedMetric* find(const MetricName& metric) const;
   /// The guards that the candidate breaks.
@@ -72,17 +83,25 @@ struct LoadValues {
   std::string candidate_problem = {};
 };
 
-/// The worth of one change of the best configuration.
+/// The worth of one change of the best configuration: the loss when it is taken back.
 struct KnobWorth {
   std::size_t knob = 0;
-  std::vector<Difference> by_goal = {};  ///< With this change taken back, less the best one.
+  std::vector<MetricGain> by_goal = {};
 };
+
+/// A mean over fresh seeds, with its interval.
+struct JudgedMean {
+  double mean = 0, low = 0, high = 0;
+};
+void describe(Describer& d, JudgedMean& r);
 
 /// A member of the front on fresh seeds.
 struct FrontMember {
-  std::size_t candidate = 0;
-  std::vector<sim::Estimate> goals = {};
+  std::int64_t id = 0;             ///< Of the candidate.
+  Named<std::string> values;       ///< By knob.
+  Named<JudgedMean> metrics = {};  ///< Of the goals.
 };
+void describe(Describer& d, FrontMember& r);
 
 enum class TuneDecision {
   kBetter,     ///< Better on fresh seeds, by kLeastGain or more on some load, and on none worse.

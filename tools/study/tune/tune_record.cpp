@@ -181,8 +181,8 @@ class Words {
     }
     text += " on " + seeds_ + losses_text(given_, "; ") + ". On the front:";
     for (const FrontMember& member : judged_.front)
-      text += fmt::format("{} #{}{}", &member == &judged_.front.front() ? "" : ",",
-                          member.candidate, member.candidate == 0 ? " (your file)" : "");
+      text += fmt::format("{} #{}{}", &member == &judged_.front.front() ? "" : ",", member.id,
+                          member.id == 0 ? " (your file)" : "");
     return text + ".";
   }
 
@@ -269,7 +269,7 @@ void describe(Describer& d, TuneRecord::Verdict& r) {
   field(d, {"decision", "What was decided."}, r.decision);
 }
 
-void describe(Describer& d, TuneRecord::Worth& r) {
+void describe(Describer& d, MetricGain& r) {
   field(d, {"metric", "Of the goal."}, r.metric);
   describe(d, static_cast<Gain&>(r));
 }
@@ -284,7 +284,7 @@ void describe(Describer& d, TuneRecord::Knob& r) {
   field(d, {"worth", "The loss when its change is taken back, by goal."}, r.worth);
 }
 
-void describe(Describer& d, TuneRecord::Round& r) {
+void describe(Describer& d, TuneRound& r) {
   field(d, {"round", "Counts from 1."}, r.round);
   field(d, {"iteration", "Of the search."}, r.iteration);
   field(d, {"seeds", "That decided."}, r.seeds);
@@ -301,7 +301,7 @@ void describe(Describer& d, TuneRecord::Candidate& r) {
   field(d, nullable("dropped", "Why it left the race. Null for those that stayed."), r.dropped);
 }
 
-void describe(Describer& d, TuneRecord::Estimate& r) {
+void describe(Describer& d, JudgedMean& r) {
   field(d, {"mean", "Over the fresh seeds."}, r.mean);
   field(d, {"low", "Lower end of its interval."}, r.low);
   field(d, {"high", "Upper end."}, r.high);
@@ -335,14 +335,14 @@ void describe(Describer& d, TuneRecord::Passed& r) {
   field(d, {"worse", "What gets worse beyond chance."}, r.worse);
 }
 
-void describe(Describer& d, TuneRecord::Load& r) {
+void describe(Describer& d, LoadLacks& r) {
   field(d, {"load", "Its name."}, r.load);
   field(d, {"why_not", "Who cannot run under it, and why."}, r.why_not);
   field(d, {"published_lacks", "Metrics without a number."}, r.published_lacks);
   field(d, {"candidate_lacks", "The same of the judged one."}, r.candidate_lacks);
 }
 
-void describe(Describer& d, TuneRecord::Member& r) {
+void describe(Describer& d, FrontMember& r) {
   field(d, {"id", "Its number."}, r.id);
   field(d, {"values", "By knob."}, r.values);
   field(d, {"metrics", "Of the goals, on fresh seeds."}, r.metrics);
@@ -385,34 +385,14 @@ void describe(Describer& d, TuneRecord& r) {
 
 namespace {
 
-Named<std::string> values_of(const TuneSpace& space, const Choice& choice) {
-  Named<std::string> values;
-  for (std::size_t k = 0; k < space.knobs.size(); ++k)
-    values.items.emplace_back(space.knobs[k].name, space.knobs[k].values[choice[k]].text);
-  return values;
-}
-
-/// The worth of a knob's change: the loss when it is taken back.
-std::vector<TuneRecord::Worth> worths_of(const TuneReport& report, std::size_t knob) {
-  std::vector<TuneRecord::Worth> out;
-  const std::vector<KnobWorth>& all = report.judgement.worth;
-  const auto worth = std::ranges::find(all, knob, &KnobWorth::knob);
-  if (worth == all.end()) return out;
-  for (std::size_t g = 0; g < report.space.goals.size(); ++g) {
-    const MetricName& metric = report.space.goals[g].metric;
-    const Gain back = gain_of(worth->by_goal[g], metric);
-    out.push_back({{.percent = -back.percent, .low = -back.high, .high = -back.low}, metric.text});
-  }
-  return out;
-}
-
 TuneRecord::Knob knob_of(const TuneReport& report, std::size_t k) {
   const Knob& knob = report.space.knobs[k];
   TuneRecord::Knob out{.name = knob.name,
                        .published = knob.values[knob.published].text,
                        .candidate = knob.values[best_of(report).choice[k]].text,
-                       .ordered = knob.ordered,
-                       .worth = worths_of(report, k)};
+                       .ordered = knob.ordered};
+  for (const KnobWorth& worth : report.judgement.worth)
+    if (worth.knob == k) out.worth = worth.by_goal;
   out.best = deploys_best(report) ? out.candidate : out.published;
   for (const KnobValue& value : knob.values) out.range.push_back(value.text);
   return out;
@@ -421,7 +401,7 @@ TuneRecord::Knob knob_of(const TuneReport& report, std::size_t k) {
 TuneRecord::Candidate candidate_of(const TuneReport& report, std::size_t i) {
   const TuneCandidate& candidate = report.search.candidates[i];
   TuneRecord::Candidate out{.id = static_cast<std::int64_t>(i),
-                            .values = values_of(report.space, candidate.choice),
+                            .values = report.space.values_of(candidate.choice),
                             .rounds = static_cast<std::int64_t>(candidate.rounds),
                             .seeds = static_cast<std::int64_t>(candidate.seeds())};
   for (std::size_t m = 0; m < candidate.values.size(); ++m) {
@@ -453,17 +433,6 @@ TuneRecord::Judged judged_of(const TuneReport& report, const std::string& load,
   return out;
 }
 
-TuneRecord::Member member_of(const TuneReport& report, const FrontMember& member) {
-  TuneRecord::Member out{
-      .id = static_cast<std::int64_t>(member.candidate),
-      .values = values_of(report.space, report.search.candidates[member.candidate].choice)};
-  for (std::size_t g = 0; g < member.goals.size(); ++g)
-    out.metrics.items.emplace_back(
-        report.space.goals[g].metric.text,
-        TuneRecord::Estimate{member.goals[g].mean, member.goals[g].low(), member.goals[g].high()});
-  return out;
-}
-
 std::vector<TuneRecord::Worse> worse_of(const TuneJudgement& judgement) {
   std::vector<TuneRecord::Worse> out;
   for (const JudgedLoad& load : judgement.loads)
@@ -484,7 +453,7 @@ TuneRecord::Passed passed_of(const TuneJudgement& judgement) {
 }
 
 /// Sentences about numbers that the judgement lacks.
-std::vector<std::string> notes_of(const TuneReport& report) {
+std::vector<std::string> lacking_numbers(const TuneReport& report) {
   const std::string judged =
       deploys_best(report) ? "best" : fmt::format("#{}", report.judgement.candidate);
   std::vector<std::string> notes;
@@ -541,7 +510,7 @@ void add_judgement(const TuneReport& report, TuneRecord& r) {
   r.verdict = {tune_headline(report.space, report.search, judgement), judgement.decision};
   r.fresh_seeds = judgement.seeds;
   for (const JudgedLoad& load : judgement.loads) {
-    r.loads.push_back({load.load, load.why_not, load.published_lacks, load.candidate_lacks});
+    r.loads.push_back(load);
     for (const JudgedMetric& metric : load.metrics)
       r.judged.push_back(judged_of(report, load.load, metric));
   }
@@ -549,8 +518,8 @@ void add_judgement(const TuneReport& report, TuneRecord& r) {
   for (const TuneJudgement& other : judgement.passed_over)
     r.passed_over.push_back(passed_of(other));
   r.no_omniscient = judgement.no_omniscient;
-  r.notes = notes_of(report);
-  for (const FrontMember& member : judgement.front) r.front.push_back(member_of(report, member));
+  r.notes = lacking_numbers(report);
+  r.front = judgement.front;
   if (report.document) r.epp = report.document->text;
   r.flags = deployed_flags(report);
   const RepeatCommand command = repeat_command(report);
@@ -619,14 +588,7 @@ TuneRecord tune_record(const TuneReport& report) {
   r.candidate = static_cast<std::int64_t>(report.judgement.candidate);
   r.best = deploys_best(report) ? *r.candidate : 0;
   for (std::size_t k = 0; k < space.knobs.size(); ++k) r.knobs.push_back(knob_of(report, k));
-  for (std::size_t i = 0; i < search.rounds.size(); ++i) {
-    const TuneRound& round = search.rounds[i];
-    r.race.push_back({.round = static_cast<std::int64_t>(i + 1),
-                      .iteration = static_cast<std::int64_t>(round.iteration),
-                      .seeds = static_cast<std::int64_t>(round.seeds),
-                      .candidates = static_cast<std::int64_t>(round.candidates),
-                      .left = static_cast<std::int64_t>(round.left)});
-  }
+  r.race = search.rounds;
   for (const std::size_t i : order_of(report)) r.candidates.push_back(candidate_of(report, i));
   if (report.judgement.loads.empty())
     add_standing(report, r);

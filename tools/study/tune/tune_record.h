@@ -20,9 +20,7 @@ struct TuneRecord {
     std::string headline;
     TuneDecision decision = TuneDecision::kNothing;
   };
-  struct Worth : Gain {
-    std::string metric;
-  };
+  using Worth = MetricGain;
   struct Knob {
     std::string name, published, best = {};
     std::string candidate = {};  ///< Empty in files of early builds: the best is the judged one.
@@ -32,9 +30,7 @@ struct TuneRecord {
 
     const std::string& judged() const { return candidate.empty() ? best : candidate; }
   };
-  struct Round {
-    std::int64_t round = 0, iteration = 0, seeds = 0, candidates = 0, left = 0;
-  };
+  using Round = TuneRound;
   struct Candidate {
     std::int64_t id = 0;
     Named<std::string> values;
@@ -42,14 +38,11 @@ struct TuneRecord {
     std::int64_t rounds = 0, seeds = 0;
     std::optional<std::string> dropped = {};
   };
-  struct Estimate {
-    double mean = 0, low = 0, high = 0;
-  };
   struct Judged {
     std::string load, metric;
     std::int64_t seeds = 0;
     Number published, candidate, omniscient = {};
-    Estimate difference;
+    JudgedMean difference;
     Gain gain;
     Number gap_closed;
     /// The first three with their intervals; empty in a record that was read.
@@ -60,6 +53,8 @@ struct TuneRecord {
     std::string load, metric;
     bool guard = false;
   };
+  using Load = LoadLacks;
+  using Member = FrontMember;
   /// A candidate that was judged too, on seeds of its own, and is not the best one.
   struct Passed {
     std::int64_t candidate = 0;
@@ -67,14 +62,6 @@ struct TuneRecord {
     std::vector<std::string> conditions;  ///< That it breaks.
     std::vector<Worth> gains = {};        ///< By goal, under the load as given.
     std::vector<Worse> worse;
-  };
-  struct Load {
-    std::string load, why_not, published_lacks, candidate_lacks;
-  };
-  struct Member {
-    std::int64_t id = 0;
-    Named<std::string> values;
-    Named<Estimate> metrics = {};
   };
 
   std::string tune, question, scenario, variant;

@@ -302,10 +302,11 @@ class Search {
       run_block(alive_, round);
       decide(round);
       if (round + 1 >= elite_rounds() || alive_.size() < before)
-        result_.rounds.push_back({.iteration = iteration_,
-                                  .seeds = (round + 1) * block_,
-                                  .candidates = before,
-                                  .left = alive_.size()});
+        result_.rounds.push_back({.round = std::ssize(result_.rounds) + 1,
+                                  .iteration = static_cast<std::int64_t>(iteration_),
+                                  .seeds = static_cast<std::int64_t>((round + 1) * block_),
+                                  .candidates = static_cast<std::int64_t>(before),
+                                  .left = std::ssize(alive_)});
       choose_best();
       result_.finalists = order_;
       experiment_.tell();

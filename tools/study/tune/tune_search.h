@@ -54,11 +54,11 @@ struct TuneCandidate {
 
 /// One block of seeds for those in the race.
 struct TuneRound {
-  std::size_t iteration = 1;
-  std::size_t seeds = 0;       ///< From the first seed on, those that decided.
-  std::size_t candidates = 0;  ///< Before it.
-  std::size_t left = 0;        ///< After it.
+  std::int64_t round = 0, iteration = 0;  ///< Count from 1.
+  std::int64_t seeds = 0;                 ///< From the first seed on, those that decided.
+  std::int64_t candidates = 0, left = 0;  ///< Before it, and after it.
 };
+void describe(Describer& d, TuneRound& r);
 
 struct TuneSearchResult {
   std::vector<TuneCandidate> candidates = {};  ///< The first is the published one.

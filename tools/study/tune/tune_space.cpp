@@ -480,6 +480,13 @@ std::vector<Assignment> TuneSpace::assignments(const Choice& choice) const {
   return all;
 }
 
+Named<std::string> TuneSpace::values_of(const Choice& choice) const {
+  Named<std::string> values;
+  for (std::size_t k = 0; k < knobs.size(); ++k)
+    values.items.emplace_back(knobs[k].name, knobs[k].values[choice[k]].text);
+  return values;
+}
+
 std::vector<std::size_t> TuneSpace::changed(const Choice& choice) const {
   std::vector<std::size_t> out;
   for (std::size_t k = 0; k < knobs.size(); ++k)

@@ -133,6 +133,8 @@ struct TuneSpace {
   /// The same, with parameters as published that their plugin's new type does not have.
   Choice possible(Choice choice) const;
   std::vector<Assignment> assignments(const Choice& choice) const;
+  /// Its values by knob, as text.
+  Named<std::string> values_of(const Choice& choice) const;
   /// The knobs that are not as published.
   std::vector<std::size_t> changed(const Choice& choice) const;
 };

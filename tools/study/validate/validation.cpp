@@ -37,7 +37,7 @@ bool is_rate(const std::string& text, double rate) { return number_from(text) ==
 
 /// The stage a row is about: the one it names, or the only reported one of its rate; `main` is the
 /// only reported one.
-const StageResult* stage_of(const RunResult& result, const MeasuredRow& row) {
+const StageResult* stage_about(const RunResult& result, const MeasuredRow& row) {
   for (const StageResult& stage : result.stages)
     if (stage.info.name == row.stage) return &stage;
   const std::vector<const StageResult*> reported = reported_stages(result);
@@ -164,7 +164,7 @@ std::optional<double> simulated_value(const RunResult& result, std::int64_t node
   why = why_impossible(row, metric, plain_unit(row.unit));
   if (!why.empty()) return std::nullopt;
   if (row.stage == "all") return summary_row(result, row, metric, why);
-  const StageResult* stage = stage_of(result, row);
+  const StageResult* stage = stage_about(result, row);
   if (stage == nullptr) {
     why = "the run has no such stage";
     return std::nullopt;
@@ -279,7 +279,7 @@ double PolicyDifference::ratio_error() const {
 namespace {
 
 /// The row of the error tables that a cell belongs to.
-ErrorRow row_of(const ValidationCell& cell) {
+ErrorRow error_row(const ValidationCell& cell) {
   return {.experiment = cell.row.experiment,
           .policy = cell.row.policy,
           .metric = plain_metric(cell.row.metric),
@@ -320,7 +320,7 @@ void summarise_errors(ScenarioValidation& v) {
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     if (cell.status != CellStatus::kScored || !error) continue;
-    add_cell(row_in(v.errors, ErrorSummary{row_of(cell)}, same_row), cell, *error);
+    add_cell(row_in(v.errors, ErrorSummary{error_row(cell)}, same_row), cell, *error);
   }
   for (ErrorSummary& s : v.errors) finish_row(s);
 }
@@ -330,7 +330,7 @@ void summarise_left_out(ScenarioValidation& v) {
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     if (cell.status != CellStatus::kShown || cell.repeats || !error) continue;
-    const LeftOut row{.would = {row_of(cell)}, .reason = cell.reason};
+    const LeftOut row{.would = {error_row(cell)}, .reason = cell.reason};
     const auto same = [](const LeftOut& a, const LeftOut& b) {
       return same_row(a.would, b.would) && a.reason == b.reason;
     };
@@ -395,7 +395,7 @@ void summarise(ScenarioValidation& v) {
     const ValidationCell* base = counterpart(v, cell);
     if (base == nullptr || !base->simulated() || !cell.simulated()) continue;
     if (base->row.value == 0 || base->mean() == 0) continue;
-    PolicyDifference d{row_of(cell)};
+    PolicyDifference d{error_row(cell)};
     d.against = base->row.policy;
     d.stage = cell.row.stage;
     d.measured = 100 * (cell.row.value / base->row.value - 1);

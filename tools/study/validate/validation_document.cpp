@@ -16,7 +16,7 @@ namespace {
 using Columns = std::vector<Table::Column>;
 
 /// Four significant digits or so: large numbers whole, small ones with decimals.
-std::string value_text(double v) {
+std::string four_digits(double v) {
   const double size = std::abs(v);
   if (size == 0) return "0";
   return fixed_text(v, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 ? 3 : 6);
@@ -30,11 +30,11 @@ Cell words(const std::string& text, std::size_t most = 80) {
 }
 
 /// A number that plain outputs write as `text`, and pages as people read it.
-Cell number(double value, std::string text, const std::string& path, const char* key) {
+Cell written_cell(double value, std::string text, const std::string& path, const char* key) {
   return {.text = std::move(text), .number = Datum{.value = value, .path = path + "/" + key}};
 }
-Cell percent(double value, const std::string& path, const char* key) {
-  return number(value, signed_percent(value), path, key);
+Cell percent_cell(double value, const std::string& path, const char* key) {
+  return written_cell(value, signed_percent(value), path, key);
 }
 
 std::string at(const std::string& path, const char* list, std::size_t i) {
@@ -63,18 +63,20 @@ Table cell_table(const ScenarioValidation& v, const std::string& path) {
       if (!cell.reason.empty()) remark += ": " + printable(cell.reason, 120);
     }
     const auto simulated = [&](double value, const char* key) {
-      return cell.simulated() ? number(value, value_text(value), here, key) : Cell{.text = "-"};
+      return cell.simulated() ? written_cell(value, four_digits(value), here, key)
+                              : Cell{.text = "-"};
     };
-    table.rows.push_back({words(cell.row.policy),
-                          words(brief(cell.row.stage)),
-                          words(cell.row.metric),
-                          words(brief(cell.row.statistic)),
-                          words(cell.row.unit),
-                          number(cell.row.value, value_text(cell.row.value), here, "measured"),
-                          simulated(cell.mean(), "simulated"),
-                          simulated(cell.seed_deviation(), "seed_sd"),
-                          error ? percent(*error, here, "error_percent") : Cell{.text = "-"},
-                          {.text = remark}});
+    table.rows.push_back(
+        {words(cell.row.policy),
+         words(brief(cell.row.stage)),
+         words(cell.row.metric),
+         words(brief(cell.row.statistic)),
+         words(cell.row.unit),
+         written_cell(cell.row.value, four_digits(cell.row.value), here, "measured"),
+         simulated(cell.mean(), "simulated"),
+         simulated(cell.seed_deviation(), "seed_sd"),
+         error ? percent_cell(*error, here, "error_percent") : Cell{.text = "-"},
+         {.text = remark}});
   }
   return table;
 }
@@ -84,10 +86,10 @@ std::vector<Cell> error_row(const ErrorSummary& s, const std::string& path) {
           words(s.policy),
           words(s.metric),
           words(s.statistic),
-          number(static_cast<double>(s.cells), std::to_string(s.cells), path, "cells"),
-          number(s.mape, fixed_text(s.mape, 1), path, "mape_percent"),
-          percent(s.bias, path, "bias_percent"),
-          percent(s.worst, path, "worst_percent"),
+          written_cell(static_cast<double>(s.cells), std::to_string(s.cells), path, "cells"),
+          written_cell(s.mape, fixed_text(s.mape, 1), path, "mape_percent"),
+          percent_cell(s.bias, path, "bias_percent"),
+          percent_cell(s.worst, path, "worst_percent"),
           words(s.worst_stage)};
 }
 
@@ -96,7 +98,7 @@ Columns error_columns() {
           {"MAPE %"},           {"bias %"},       {"worst %"},      {"at stage"}};
 }
 
-Table error_table(const ScenarioValidation& v, const std::string& path) {
+Table errors_table(const ScenarioValidation& v, const std::string& path) {
   Table table{.title = "Errors", .columns = error_columns()};
   table.columns.push_back({"seed sd %"});
   for (std::size_t i = 0; i < v.errors.size(); ++i) {
@@ -104,7 +106,7 @@ Table error_table(const ScenarioValidation& v, const std::string& path) {
     const ErrorSummary& s = v.errors[i];
     table.rows.push_back(error_row(s, here));
     table.rows.back().push_back(
-        number(s.seed_deviation, fixed_text(s.seed_deviation, 1), here, "seed_sd_percent"));
+        written_cell(s.seed_deviation, fixed_text(s.seed_deviation, 1), here, "seed_sd_percent"));
   }
   return table;
 }
@@ -143,10 +145,10 @@ Table difference_table(const ScenarioValidation& v, const std::string& path) {
                           words(d.metric),
                           words(d.statistic),
                           words(d.stage),
-                          percent(d.measured, here, "measured_percent"),
-                          percent(d.simulated, here, "simulated_percent"),
-                          percent(d.error_points(), here, "error_points"),
-                          percent(d.ratio_error(), here, "ratio_error_percent"),
+                          percent_cell(d.measured, here, "measured_percent"),
+                          percent_cell(d.simulated, here, "simulated_percent"),
+                          percent_cell(d.error_points(), here, "error_points"),
+                          percent_cell(d.ratio_error(), here, "ratio_error_percent"),
                           {.text = std::string(d.sign_agrees() ? "agrees" : "differs") +
                                    (d.scored ? "" : ", not scored")}});
   }
@@ -175,11 +177,11 @@ Table difference_error_table(const ScenarioValidation& v, const std::string& pat
          words(s.metric),
          words(s.statistic),
          {.text = std::to_string(s.signs_agree) + " of " + std::to_string(s.cells)},
-         number(s.mean_points, fixed_text(s.mean_points, 1), here, "mean_points"),
-         percent(s.worst_points, here, "worst_points"),
+         written_cell(s.mean_points, fixed_text(s.mean_points, 1), here, "mean_points"),
+         percent_cell(s.worst_points, here, "worst_points"),
          words(s.worst_stage),
-         number(s.mean_ratio_error, fixed_text(s.mean_ratio_error, 1), here,
-                "mean_ratio_error_percent")});
+         written_cell(s.mean_ratio_error, fixed_text(s.mean_ratio_error, 1), here,
+                      "mean_ratio_error_percent")});
   }
   return table;
 }
@@ -219,8 +221,8 @@ bool is_plotted(const ValidationCell& cell) {
 }
 
 /// Measured points and simulated lines of one quantity against the load. Nothing for one stage.
-std::optional<LineChart> curve(const std::vector<const ValidationCell*>& cells,
-                               const MetricView& view) {
+std::optional<LineChart> measured_curve(const std::vector<const ValidationCell*>& cells,
+                                        const MetricView& view) {
   LineChart chart;
   chart.x = {.title = "load", .unit = Unit::kNone};
   chart.y = {.title = view.title, .unit = view.unit, .from_zero = true};
@@ -288,7 +290,7 @@ Charts error_plots(const ScenarioValidation& v) {
 }
 
 /// The figures of an experiment: curves where there are several stages, else the errors.
-Charts figures(const ScenarioValidation& v) {
+Charts experiment_figures(const ScenarioValidation& v) {
   std::vector<std::pair<std::string, MetricView>> quantities;
   std::map<std::string, std::vector<const ValidationCell*>> cells;
   for (const ValidationCell& cell : v.cells) {
@@ -302,7 +304,7 @@ Charts figures(const ScenarioValidation& v) {
   Charts out;
   for (const auto& [key, view] : quantities)
     if (view.unit != Unit::kNone)
-      if (std::optional<LineChart> chart = curve(cells[key], view))
+      if (std::optional<LineChart> chart = measured_curve(cells[key], view))
         out.charts.emplace_back(std::move(*chart));
   return out.charts.empty() ? error_plots(v) : out;
 }
@@ -363,7 +365,7 @@ std::optional<Chart> error_chart(const ValidationRecord& record) {
   return chart;
 }
 
-StudyVerdict verdict_of(const ValidationRecord& record) {
+StudyVerdict validation_verdict(const ValidationRecord& record) {
   using Class = std::pair<models::Trust, bool>;
   std::vector<Class> classes;
   std::map<Class, std::string> errors;  // `output tokens/s 2.1 % (40), ...`
@@ -440,7 +442,7 @@ void add_error_table(const ValidationRecord& record, bool held_out, bool own,
                                cells[4],
                                cells[5]};
     if (limits && e.limit)
-      shown.push_back(number(*e.limit, fixed_text(*e.limit, 1), row.path, "limit_percent"));
+      shown.push_back(written_cell(*e.limit, fixed_text(*e.limit, 1), row.path, "limit_percent"));
     else if (limits)
       shown.push_back({.text = "-"});
     for (std::size_t c = 6; c < cells.size(); ++c) shown.push_back(cells[c]);
@@ -457,7 +459,7 @@ void add_error_table(const ValidationRecord& record, bool held_out, bool own,
 /// One experiment on a page: figures, then its numbers and notes, folded away.
 void add_page(const ScenarioValidation& v, const std::string& path, std::vector<Block>& blocks) {
   blocks.push_back({Heading{v.scenario + (v.held_out ? " (held out)" : "")}, For::kPages});
-  blocks.push_back({figures(v), For::kPages});
+  blocks.push_back({experiment_figures(v), For::kPages});
   Table cells = cell_table(v, path);
   Fold fold{.title = cells.title};
   cells.title.clear();
@@ -470,14 +472,14 @@ void add_page(const ScenarioValidation& v, const std::string& path, std::vector<
 }
 
 /// One experiment as tables.
-void add_tables(const ScenarioValidation& v, bool cells, const std::string& path,
-                std::vector<Block>& blocks) {
+void add_experiment(const ScenarioValidation& v, bool cells, const std::string& path,
+                    std::vector<Block>& blocks) {
   blocks.push_back({Heading{v.scenario + ", " + counted(v.seeds, "seed")}, For::kPlain});
   const auto add = [&](Table table) {
     if (!table.rows.empty()) blocks.push_back({std::move(table), For::kPlain});
   };
   if (cells) add(cell_table(v, path));
-  add(error_table(v, path));
+  add(errors_table(v, path));
   add(left_out_table(v, path));
   if (cells) add(difference_table(v, path));
   add(difference_error_table(v, path));
@@ -493,7 +495,7 @@ StudyDocument validation_document(const ValidationRecord& record, bool cells,
                          .kicker = "validation · routesim " + record.version + " · " +
                                    counted(record.scenarios.size(), "scenario"),
                          .title = "Simulated beside measured",
-                         .verdict = verdict_of(record)};
+                         .verdict = validation_verdict(record)};
   const auto scenario_path = [&](const ScenarioValidation& v) {
     return at(path, "scenarios", static_cast<std::size_t>(&v - record.scenarios.data()));
   };
@@ -503,7 +505,7 @@ StudyDocument validation_document(const ValidationRecord& record, bool cells,
   for (const auto& [held_out, own] : {std::pair{false, true}, {false, false}, {true, false}})
     add_error_table(record, held_out, own, path, document.blocks);
   for (const ScenarioValidation& v : record.scenarios)
-    add_tables(v, cells, scenario_path(v), document.blocks);
+    add_experiment(v, cells, scenario_path(v), document.blocks);
   return document;
 }
 

@@ -33,7 +33,7 @@ constexpr char kExample[] =
     "metrics and statistics are named as in the error tables";
 
 /// `p99.9` as `p99p9`, `median` as `p50`.
-std::string plain(std::string statistic) {
+std::string one_spelling(std::string statistic) {
   std::ranges::replace(statistic, '.', 'p');
   return statistic == "median" ? "p50" : statistic;
 }
@@ -56,7 +56,7 @@ std::vector<RowLimit> present_rows(const std::vector<ScenarioValidation>& all) {
   return rows;
 }
 
-std::string name_of(const RowLimit& row) {
+std::string row_name(const RowLimit& row) {
   std::string name = printable(row.experiment) + ", " + printable(row.policy);
   if (!row.against.empty()) name += " against " + printable(row.against);
   return name + ", " + printable(row.metric) + " " + printable(row.statistic);
@@ -108,7 +108,7 @@ RowLimit limit_of(const std::vector<std::string>& fields, const SourceLocation& 
   return limit;
 }
 
-std::string joined(const auto& names) {
+std::string with_commas(const auto& names) {
   std::string out;
   for (const auto& name : names) out.append(out.empty() ? "" : ",").append(name);
   return out;
@@ -129,7 +129,7 @@ void check_row(const RowLimit& limit, const RowLimit& row, Diagnostics& exceeded
                         const std::string& in) {
     if (value > bound)
       exceeded.error(limit.where, column,
-                     name_of(row) + ": " + what + " is " + number(value) + in + ", the limit is " +
+                     row_name(row) + ": " + what + " is " + number(value) + in + ", the limit is " +
                          number_text(bound) + in);
   };
   hold("error", "the mean error", row.error, limit.error, unit);
@@ -138,11 +138,11 @@ void check_row(const RowLimit& limit, const RowLimit& row, Diagnostics& exceeded
     hold("ratio", "the mean error of the ratio", *row.ratio, *limit.ratio, " %");
   if (limit.signs && row.signs && *row.signs < *limit.signs)
     exceeded.error(limit.where, "signs",
-                   name_of(row) + ": " + std::to_string(*row.signs) +
+                   row_name(row) + ": " + std::to_string(*row.signs) +
                        " signs agree, the limit is " + std::to_string(*limit.signs));
   if (row.cells != limit.cells)
     exceeded.error(limit.where, "cells",
-                   name_of(row) + ": " + std::to_string(row.cells) + " cells, not " +
+                   row_name(row) + ": " + std::to_string(row.cells) + " cells, not " +
                        std::to_string(limit.cells));
 }
 
@@ -184,10 +184,10 @@ std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::strin
   std::vector<SourceLocation> places;
   (void)splitter.next(fields, places);
   if (!std::equal(fields.begin(), fields.end(), kColumns.begin(), kColumns.end())) {
-    diagnostics.error(
-        {.file = file, .line = 1, .column = 1}, "",
-        "the header must be " + joined(kColumns) + " (got " + printable(joined(fields), 100) + ")",
-        "`routesim validate --output limits=PATH` writes such a file");
+    diagnostics.error({.file = file, .line = 1, .column = 1}, "",
+                      "the header must be " + with_commas(kColumns) + " (got " +
+                          printable(with_commas(fields), 100) + ")",
+                      "`routesim validate --output limits=PATH` writes such a file");
     return limits;
   }
   std::set<ErrorRow> seen;
@@ -206,7 +206,7 @@ std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::strin
 }
 
 std::string render_limits_csv(const std::vector<ScenarioValidation>& all) {
-  std::string out = joined(kColumns) + "\n";
+  std::string out = with_commas(kColumns) + "\n";
   for (const RowLimit& row : present_rows(all)) {
     const auto margin = [](const std::optional<double>& value) {
       return value ? with_margin(*value) : std::string();
@@ -224,7 +224,8 @@ void check_gate(const ErrorGate& gate, const std::vector<ScenarioValidation>& al
     for (const ErrorSummary& s : v.errors) {
       if (!gate.scope.empty() && gate.scope != s.experiment && gate.scope != s.policy) continue;
       if (canonical_metric(gate.metric) != canonical_metric(s.metric)) continue;
-      if (!gate.statistic.empty() && plain(gate.statistic) != plain(s.statistic)) continue;
+      if (!gate.statistic.empty() && one_spelling(gate.statistic) != one_spelling(s.statistic))
+        continue;
       named = true;
       if (s.mape <= gate.percent) continue;
       findings.exceeded.error({.file = "--fail-if"}, printable(gate.text),
@@ -246,13 +247,13 @@ void check_limits(const std::vector<RowLimit>& limits, const std::string& file,
   for (const RowLimit& limit : limits) {
     const auto row = std::ranges::find_if(rows, same(limit));
     if (row == rows.end())
-      findings.unmatched.error(limit.where, "", "the error tables have no row " + name_of(limit));
+      findings.unmatched.error(limit.where, "", "the error tables have no row " + row_name(limit));
     else
       check_row(limit, *row, findings.exceeded);
   }
   for (const RowLimit& row : rows)
     if (std::ranges::none_of(limits, same(row)))
-      findings.unmatched.error({.file = file}, "", "has no limit for " + name_of(row),
+      findings.unmatched.error({.file = file}, "", "has no limit for " + row_name(row),
                                "`routesim validate --output limits=PATH` writes one for every row");
 }
 

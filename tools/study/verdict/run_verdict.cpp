@@ -579,7 +579,7 @@ void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdi
   }
 }
 
-std::string trust_of(const PageRun& run) {
+std::string trust_sentence(const PageRun& run) {
   const std::string rests =
       rests_on(run) + idle_servers(run) + measured_beside(run) + not_judged(run);
   if (run.replications > 1)
@@ -602,7 +602,7 @@ PageRun ended_part(const PageRun& run) {
 }
 
 /// The verdict on stages that ended.
-Verdict judge(const PageRun& run) {
+Verdict judge_ended(const PageRun& run) {
   Verdict verdict;
   verdict.knees = knees_of(run);
   const std::vector<Indices> groups = by_load(run);
@@ -620,7 +620,7 @@ Verdict judge(const PageRun& run) {
     verdict.overload =
         "Overloaded, so that latencies depend on how long a stage lasts: " + verdict.overload + ".";
   if (!verdict.goals.empty()) verdict.goals = "Goodput counts requests with " + verdict.goals + ".";
-  verdict.trust = trust_of(run);
+  verdict.trust = trust_sentence(run);
   return verdict;
 }
 
@@ -642,7 +642,7 @@ Verdict verdict_of(const PageRun& run) {
   });
   Verdict verdict;
   if (ran)
-    verdict = judge(unfinished > 0 ? ended_part(run) : run);
+    verdict = judge_ended(unfinished > 0 ? ended_part(run) : run);
   else if (!run.interrupted)
     verdict.headline = "No stage had a request, so there is nothing to compare.";
   verdict.base = run.variants.front().name;

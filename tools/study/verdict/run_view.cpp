@@ -20,7 +20,7 @@ namespace routesim::tools {
 namespace {
 
 /// `ttft.p90`, `output_throughput`: the key of a metric in StageView::values.
-std::string key_of(const std::string& metric, const std::string& statistic) {
+std::string value_key(const std::string& metric, const std::string& statistic) {
   return statistic.empty() ? metric : metric + "." + statistic;
 }
 
@@ -59,7 +59,7 @@ void take_metrics(const StageRecord& record, const std::string& path, StageView&
       Datum datum{.value = *value, .path = fmt::format("{}/{}", path, row.place)};
       if (!statistic.empty()) datum.path.append("/").append(statistic);
       if (row.key == "goodput") datum.raw = record.goodput->percentage;
-      stage.values.insert_or_assign(key_of(name.metric, statistic), std::move(datum));
+      stage.values.insert_or_assign(value_key(name.metric, statistic), std::move(datum));
     }
   }
 }
@@ -95,7 +95,7 @@ void take_measured(const std::vector<MeasuredRecord>& rows, StageView& stage) {
   for (const MeasuredRecord& row : rows) {
     if (std::ranges::find(kHeldBeside, row.metric) == kHeldBeside.end()) continue;
     const bool plain = !find_metric(row.metric)->has_many_values();
-    stage.measured.emplace(key_of(row.metric, plain ? "" : row.statistic), row.value);
+    stage.measured.emplace(value_key(row.metric, plain ? "" : row.statistic), row.value);
   }
 }
 
@@ -119,12 +119,9 @@ StageView stage_view(const StageRecord& record, const std::string& path) {
   for (const auto& [label, of] : report.failures.by_label.items)
     if (label == "prompt_too_long")
       v.put("too_long", of.count, "failures/by_label/prompt_too_long/count");
-  const QuantilesRecord& q = record.quantiles;
-  for (const auto& [key, quantiles] : {std::pair("ttft", &q.time_to_first_token),
-                                       {"itl", &q.inter_token_latency},
-                                       {"tpot", &q.time_per_output_token},
-                                       {"request_latency", &q.request_latency}})
-    if (*quantiles) stage.quantiles.emplace(key, **quantiles);
+  for (const MetricRow& row : metric_table())
+    if (row.quantiles != nullptr && record.quantiles.*row.quantiles)
+      stage.quantiles.emplace(row.key, *(record.quantiles.*row.quantiles));
   if (record.measured) take_measured(*record.measured, stage);
   return stage;
 }
@@ -148,12 +145,12 @@ ServerView server_view(const sim::ReplicaResult& r, const std::string& path) {
 }
 
 /// Every scalar below `node` with its path as `--set` writes it.
-void flatten(const ConfigNode& node, const std::string& path,
-             std::vector<std::pair<std::string, std::string>>& out) {
+void add_scalars(const ConfigNode& node, const std::string& path,
+                 std::vector<std::pair<std::string, std::string>>& out) {
   for (const ConfigNode::Member& member : node.members())
-    flatten(*member.value, path.empty() ? member.key : path + "." + member.key, out);
+    add_scalars(*member.value, path.empty() ? member.key : path + "." + member.key, out);
   for (std::size_t i = 0; i < node.items().size(); ++i)
-    flatten(*node.items()[i], fmt::format("{}[{}]", path, i), out);
+    add_scalars(*node.items()[i], fmt::format("{}[{}]", path, i), out);
   if (node.is_scalar() || node.is_null())
     out.emplace_back(path, node.is_null() ? "null" : node.text());
 }
@@ -286,7 +283,7 @@ VariantView variant_view(const VariantRecord& record, const std::string& path) {
   if (record.capacity_band) variant.notes.push_back(record.capacity_band->text);
   variant.notes.insert(variant.notes.end(), record.notes.begin(), record.notes.end());
   if (record.resolved.root != nullptr) {
-    flatten(*record.resolved.root, "", variant.resolved);
+    add_scalars(*record.resolved.root, "", variant.resolved);
     JsonWriter json;
     write_tree(json, *record.resolved.root);
     variant.resolved_text = json.str();
@@ -302,7 +299,8 @@ void replace_by_means(const ReplicationsRecord::Stage& record, const std::string
     if (!name.value || !metric || !std::isfinite(metric->mean)) continue;
     const double scale = to_base_unit(1, name.value->unit).value_or(1);
     const bool has_statistic = listed.find('.') != std::string::npos;
-    const std::string key = key_of(name.value->metric, has_statistic ? name.value->statistic : "");
+    const std::string key =
+        value_key(name.value->metric, has_statistic ? name.value->statistic : "");
     Datum mean{.value = metric->mean * scale,
                .path = fmt::format("{}/metrics/{}/mean", path, listed),
                .raw = metric->mean};
@@ -408,7 +406,7 @@ std::optional<Sample> sample_of(const VariantView& v, const Yardstick& yardstick
   return mean;
 }
 
-Apart difference(const Sample& a, const Sample& b) {
+Apart apart_by(const Sample& a, const Sample& b) {
   if (a.seeds.size() > 1 && a.seeds.size() == b.seeds.size() &&
       sim::paired_difference(a.seeds, b.seeds).holds(0))
     return a.seeds == b.seeds ? Apart::kEqual : Apart::kUndecided;
@@ -562,7 +560,7 @@ Apart apart(const StageView& a, const StageView& b, const Measure& by) {
   const std::optional<Sample> x = sample_of(a, by.key);
   const std::optional<Sample> y = sample_of(b, by.key);
   if (!x || !y) return x || y ? Apart::kClear : Apart::kEqual;
-  return difference(*x, *y);
+  return apart_by(*x, *y);
 }
 
 Contest::Contest(const PageRun& run, std::vector<std::size_t> members)
@@ -626,7 +624,7 @@ Apart Contest::apart(std::size_t a, std::size_t b) const {
   const std::optional<Sample> x = sample_of(run_.variants[a], yardstick_);
   const std::optional<Sample> y = sample_of(run_.variants[b], yardstick_);
   if (!x || !y) return x || y ? Apart::kClear : Apart::kEqual;
-  return difference(*x, *y);
+  return apart_by(*x, *y);
 }
 
 std::optional<double> Contest::value(std::size_t variant) const {

@@ -1,11 +1,21 @@
-// The scenarios that ship with the command: in ./scenarios of the repository, or installed.
+// Where the command takes its inputs from: standard input (`routesim run -`), and the scenarios
+// that ship with it, in ./scenarios of the repository or installed.
 #pragma once
 
 #include <string>
 
 #include "tools/cli/options.h"
+#include "tools/ingest/scenario/scenario_yaml.h"
 
 namespace routesim::tools {
+
+/// The argument that stands for standard input.
+inline constexpr std::string_view kStandardInput = "-";
+
+/// The scenario that the argument `file` names, with the command's `--set` and `--variant`. Reads
+/// standard input for `-`, whose places are `<stdin>` and whose paths are relative to the working
+/// directory. What cannot be read is a usage error.
+ScenarioRequest scenario_request(Options& options, const std::string& file);
 
 /// `name` itself when it is a path that exists. Otherwise the shipped file that it names:
 /// `llm-d-qwen3-32b-16xh100`, `h100-rate-map` or `scenarios/plans/qwen3-32b-host-memory.yaml`.
