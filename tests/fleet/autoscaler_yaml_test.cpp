@@ -216,8 +216,9 @@ TEST(AutoscalerYaml, ReadsAScaledObjectWithItsRules) {
   EXPECT_EQ(c.cooldown_period, Duration::seconds(60));
   EXPECT_EQ(c.min_replica_count, 3);
   EXPECT_EQ(c.fallback->behavior, sim::KedaFallbackBehavior::kCurrentReplicasIfHigher);
-  EXPECT_TRUE(c.annotations.paused_scale_in);
-  EXPECT_FALSE(c.annotations.paused);
+  ASSERT_TRUE(c.annotations);
+  EXPECT_TRUE(c.annotations->paused_scale_in);
+  EXPECT_FALSE(c.annotations->paused);
   ASSERT_EQ(c.triggers.size(), 2U);
   EXPECT_EQ(c.triggers[1].metric_type, sim::ScalingTargetType::kValue);
   EXPECT_TRUE(c.triggers[1].use_cached_metrics);
@@ -328,6 +329,19 @@ TEST(AutoscalerYaml, TheTargetIsTheOneThatTheControllerReads) {
 TEST(AutoscalerYaml, TriggersNeedAThreshold) {
   EXPECT_NE(with("      threshold: '16'\n", "").find("`threshold` is missing"), std::string::npos);
   EXPECT_EQ(with("serverAddress:", "cortexOrgID:").find("is missing"), std::string::npos);
+}
+
+// CheckFallbackValid, ValidateAndCompileScalingModifiers and the CRD of KEDA 2.21.
+TEST(AutoscalerYaml, RefusesWhatKedaRefuses) {
+  EXPECT_EQ(with("      target: \"1\"\n", "").substr(0, 68),
+            "f.yaml:36:7: error: autoscaler.scaling_modifiers.target: is missing\n");
+  EXPECT_EQ(with("failureThreshold: 3, ", "").substr(0, 67),
+            "f.yaml:27:13: error: autoscaler.fallback.failure_threshold: is miss");
+  EXPECT_EQ(with("replicas: 1, ", "").substr(0, 58),
+            "f.yaml:27:13: error: autoscaler.fallback.replicas: is miss");
+  EXPECT_EQ(with("signal > 1 ? queue : signal", "signal > 1").substr(0, 92),
+            "f.yaml:39:17: error: autoscaler.scaling_modifiers.formula: the formula must be a "
+            "number (it ");
 }
 
 TEST(AutoscalerYaml, TheHintForZeroReplicasFitsAManifest) {

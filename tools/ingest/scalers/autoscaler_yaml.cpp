@@ -377,7 +377,7 @@ void ScalerReader::advanced(const ConfigNode& node, Members& into) {
       add_member(into, "behavior", behavior(*rules));
   }
   if (const ConfigNode* modifiers = node.child("scalingModifiers");
-      is_map(modifiers, "scalingModifiers")) {
+      is_map(modifiers, "scalingModifiers") && !modifiers->members().empty()) {
     Members keys;
     take(*modifiers, keys,
          {{"formula", Take::kText, "formula"},
