@@ -391,6 +391,20 @@ TEST_F(ServerLifeTest, EveryKeyHasItsFate) {
   EXPECT_EQ(fate(29, 3), "used") << "maxUnavailable";
 }
 
+TEST_F(ServerLifeTest, TheAdaptersConfigMapIsUsed) {
+  (void)pool(deployment("replicas: 2") + hpa("maxReplicas: 5", kWaiting) +
+             "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: adapter}\ndata:\n"
+             "  config.yaml: |\n    rules:\n"
+             "    - seriesQuery: '{__name__=~\"^vllm:.*\"}'\n"
+             "      name: {matches: '^vllm:(.*)$', as: 'vllm_${1}'}\n"
+             "      metricsQuery: 'avg_over_time(<<.Series>>{<<.LabelMatchers>>}[10m])'\n");
+  EXPECT_EQ(said(), "");
+  bool is_used = false;
+  for (const KeyUse& use : ledger(found))
+    is_used |= use.path.ends_with("data.config.yaml") && use.fate == Fate::kUsed;
+  EXPECT_TRUE(is_used);
+}
+
 // A folder as a user has it, each object in a file of its own.
 TEST_F(ServerLifeTest, InitWritesWhatOtherFilesSayAndTheScenarioRuns) {
   write("k8s/deployment.yaml", deployment("replicas: 1", "terminationGracePeriodSeconds: 90",

@@ -365,7 +365,7 @@ void each_object(const Ptr& root, Visit visit) {
 }
 
 bool is_about_others(const ConfigNode& object) {
-  return is_scaler(object) || is_budget(object) || kind_of_object(object) == "PrometheusRule";
+  return is_scaler(object) || is_budget(object) || is_rules(object);
 }
 
 }  // namespace
@@ -491,7 +491,6 @@ void LifeObjects::warn_of_unused(const std::string& key_path, Diagnostics& diagn
 void LifeObjects::note_all_keys(const std::string& key_path, Diagnostics& diagnostics) const {
   for (const std::vector<Object>* list : {&scalers_, &budgets_, &rules_})
     for (const Object& object : *list) {
-      if (!is_about_others(*object.node)) continue;  // ConfigMaps stay with the server's files.
       for_each_key(*object.node, nullptr,
                    [&](const ConfigNode&, const std::string& below, const SourceLocation& key) {
                      // The scalers' reader warns of metrics that are not modelled.
