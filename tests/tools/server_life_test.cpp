@@ -267,6 +267,73 @@ TEST_F(ServerLifeTest, HooksProbesAndGraceAreThePoolsTermination) {
   EXPECT_EQ(probed("tty: false"), Duration::seconds(5));
 }
 
+TEST_F(ServerLifeTest, ProbesSayWhenTheyLook) {
+  const auto probed = [&](const std::string& probes, const std::string& own = {}) {
+    const sim::StartUpConfig c = pool(deployment("replicas: 1", {}, probes), own).start_up;
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    return std::vector{c.probe_period.ns() / kSecond, c.probe_delay.ns() / kSecond,
+                       c.probe_repeats.ns() / kSecond};
+  };
+  using Seconds = std::vector<std::int64_t>;
+  EXPECT_EQ(probed("readinessProbe: {initialDelaySeconds: 200, periodSeconds: 7, "
+                   "successThreshold: 4}"),
+            (Seconds{7, 200, 21}));
+  // The readiness probe begins as soon as the startup probe has succeeded.
+  const std::string both =
+      "readinessProbe: {initialDelaySeconds: 200, periodSeconds: 7, successThreshold: 2}\n"
+      "        startupProbe: {periodSeconds: 30, initialDelaySeconds: 300}";
+  EXPECT_EQ(probed(both), (Seconds{30, 300, 7}));
+  EXPECT_EQ(probed(both, ", start_up: {probe_delay: 5}"), (Seconds{30, 5, 7}));
+  EXPECT_EQ(probed("startupProbe: {initialDelaySeconds: 9}"), (Seconds{10, 9, 0}));
+  EXPECT_EQ(probed("readinessProbe: {initialDelaySeconds: 0, periodSeconds: 0, successThreshold: "
+                   "0}"),
+            (Seconds{10, 0, 0}))
+      << "Kubernetes' defaults";
+  EXPECT_NE(refused(deployment("replicas: 1", {}, "readinessProbe: {initialDelaySeconds: soon}"))
+                .find("servers.yaml:13:47: error: cluster.pools[0].vllm_serve: initialDelaySeconds "
+                      "must be a whole number of seconds (got soon)"),
+            std::string::npos)
+      << said();
+}
+
+TEST_F(ServerLifeTest, APausedDeploymentIsNamed) {
+  (void)pool(deployment("paused: true"));
+  EXPECT_EQ(
+      said(),
+      "servers.yaml:5:3: warning: cluster.pools[0].vllm_serve.spec.paused: is not modelled: a "
+      "roll-out of a paused Deployment goes on\n");
+  (void)pool(deployment("paused: false"));
+  EXPECT_EQ(said(), "");
+}
+
+TEST_F(ServerLifeTest, CrashesThatEndAGroupAreNamed) {
+  const auto with = [&](const std::string& policy, const std::string& events) {
+    (void)load(
+        "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: web}\n"
+        "spec:\n  replicas: 2\n  leaderWorkerTemplate:\n    size: 2\n    " +
+            policy +
+            "\n    workerTemplate:\n"
+            "      spec: {containers: [{name: v, args: [vllm, serve, Qwen/Qwen3-8B]}]}\n",
+        {}, "events: [" + events + "]\n");
+    return said();
+  };
+  const std::string crashes =
+      "{kind: crash, at: 1s, servers: [0]}, {kind: crash, at: 9s, servers: [0]}";
+  const auto warning = [](const std::string& place, const std::string& policy) {
+    return "servers.yaml:" + place + ": warning: cluster.pools[0].vllm_serve: restartPolicy " +
+           policy +
+           " is not simulated: after a crash the process starts again in its pod, and waits for "
+           "longer each time\n";
+  };
+  EXPECT_EQ(with("restartPolicy: RecreateGroupOnPodRestart", crashes),
+            warning("8:20", "RecreateGroupOnPodRestart"));
+  EXPECT_EQ(with("restartPolicy: RecreateGroupAfterStart", crashes),
+            warning("8:20", "RecreateGroupAfterStart"));
+  EXPECT_EQ(with("networkConfig: {}", crashes).substr(0, 17), "servers.yaml:1:1:") << "the default";
+  EXPECT_EQ(with("restartPolicy: None", crashes), "");
+  EXPECT_EQ(with("restartPolicy: RecreateGroupOnPodRestart", "{kind: drain, at: 1s}"), "");
+}
+
 TEST_F(ServerLifeTest, ShutdownTimeoutIsOfTheCommand) {
   EXPECT_EQ(pool("kind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: "
                  "[{name: c, args: [vllm, serve, Qwen/Qwen3-8B, --shutdown-timeout, '60']}]}}}\n")
@@ -358,6 +425,20 @@ TEST_F(ServerLifeTest, TheProductionStacksChartHasKedaAndABudget) {
       "false, maxReplicaCount: 4}, pdb: {enabled: false, maxUnavailable: 9}}]}\n");
   EXPECT_FALSE(off.autoscaler);
   EXPECT_EQ(off.most_evicted, "");
+}
+
+// What the values leave out is the chart's own: 15 s for both probes.
+TEST_F(ServerLifeTest, TheProductionStacksChartHasProbes) {
+  const auto with = [&](const std::string& probes) {
+    return pool("servingEngineSpec:\n  " + probes +
+                "\n  modelSpec: [{name: m, modelURL: Qwen/Qwen3-8B}]\n")
+        .start_up;
+  };
+  const sim::StartUpConfig one = with("startupProbe: {periodSeconds: 30}");
+  EXPECT_EQ(one.probe_period, Duration::seconds(30));
+  EXPECT_EQ(one.probe_delay, Duration::seconds(15));
+  EXPECT_EQ(with("readinessProbe: {initialDelaySeconds: 240}").probe_delay, Duration::seconds(240));
+  EXPECT_EQ(with("readinessProbe: {initialDelaySeconds: 240}").probe_period, Duration::seconds(5));
 }
 
 // api/internal/konfig/builtinpluginconsts/namereference.go of kustomize: references of built-in

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/scalers/autoscaler_yaml.h"
+#include "tools/ingest/tree/config_merge.h"
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/shell_words.h"
@@ -257,15 +258,23 @@ class LifeReader {
     return nullptr;
   }
 
-  /// Kubernetes' default period is 10 s (k8s.io/api core/v1, Probe).
-  Ptr probe_period() {
-    if (life_.probe == nullptr || !life_.probe->is_map()) return nullptr;
-    const ConfigNode* period = life_.probe->child("periodSeconds");
-    if (period == nullptr || period->is_null() || period->text() == "0")
-      return plain("10", life_.probe->where());
-    if (whole_in(*period)) return plain(period->text(), period->where());
-    fail(*period, "periodSeconds must be a whole number of seconds (" + got(*period) + ")");
-    return nullptr;
+  /// `probe_period`, `probe_delay` and `probe_repeats` of start_up. Kubernetes' defaults are 10 s,
+  /// 0 and 1 (k8s.io/api core/v1, Probe).
+  std::vector<Member> probes() {
+    const Ptr& first = life_.startup != nullptr ? life_.startup : life_.readiness;
+    if (first == nullptr || !first->is_map()) return {};
+    Members out;
+    const auto add = [&](const char* key, std::int64_t seconds) {
+      add_member(out, key, plain(std::to_string(seconds), first->where()));
+    };
+    add("probe_period", probed(first, "periodSeconds", 10));
+    if (const std::int64_t delay = std::max(probed(life_.startup, "initialDelaySeconds", 0),
+                                            probed(life_.readiness, "initialDelaySeconds", 0));
+        delay > 0)
+      add("probe_delay", delay);
+    if (const std::int64_t more = probed(life_.readiness, "successThreshold", 1) - 1; more > 0)
+      add("probe_repeats", more * probed(life_.readiness, "periodSeconds", 10));
+    return out;
   }
 
   std::vector<Member> roll_out() {
@@ -283,6 +292,17 @@ class LifeReader {
   }
 
  private:
+  /// A whole number of a probe; Kubernetes' default where it is absent or 0.
+  std::int64_t probed(const Ptr& probe, const std::string& key, std::int64_t standard) {
+    const ConfigNode* node = probe == nullptr || !probe->is_map() ? nullptr : probe->child(key);
+    if (node == nullptr || node->is_null()) return standard;
+    const std::optional<std::int64_t> number = whole_in(*node);
+    if (!number)
+      fail(*node, key + " must be a whole number" +
+                      (key.ends_with("Seconds") ? " of seconds (" : " (") + got(*node) + ")");
+    return number.value_or(0) == 0 ? standard : *number;
+  }
+
   std::vector<Member> bounds_of_kind() {
     const ConfigNode& object = *life_.workload;
     const std::string kind = kind_of_object(object);
@@ -376,14 +396,24 @@ void note_pod_life(const ConfigNode& pod, ServerLife& life) {
 
 void note_container_life(const ConfigNode& container, ServerLife& life) {
   life.pre_stop = value_at(container, {"lifecycle", "preStop"});
-  life.probe = value_at(container, {"readinessProbe"});
-  if (life.probe == nullptr) life.probe = value_at(container, {"startupProbe"});
+  life.readiness = value_at(container, {"readinessProbe"});
+  life.startup = value_at(container, {"startupProbe"});
 }
 
 // helm/templates of vllm-project/production-stack@183a136: scaledobject-vllm.yaml,
-// pdb-vllm-multi.yaml, _helpers.tpl (chart.engineStrategy).
+// pdb-vllm-multi.yaml, _helpers.tpl (chart.engineStrategy, chart.probes); values.yaml.
 void note_stack_life(const ConfigNode& values, const ConfigNode& model, ServerLife& life) {
   const SourceLocation& at = model.where();
+  const auto probe = [&](std::string_view name, const char* period) {
+    const Ptr said = value_at(values, {"servingEngineSpec", name});
+    if (said == nullptr || !said->is_map()) return said;
+    return merge_configs(tree::map({{"initialDelaySeconds", plain("15", said->where())},
+                                    {"periodSeconds", plain(period, said->where())}},
+                                   said->where()),
+                         said);
+  };
+  life.startup = probe("startupProbe", "10");
+  life.readiness = probe("readinessProbe", "5");
   const auto object = [&](const char* kind, const Ptr& spec) {
     return tree::map({{"apiVersion", plain("v1", spec->where())},
                       {"kind", plain(kind, spec->where())},
@@ -554,10 +584,24 @@ std::vector<ConfigNode::Member> life_keys(const ServerLife& life,
     const SourceLocation at = termination.front().key_where;
     add_member(keys, "termination", ConfigNode::make_map(std::move(termination), at));
   }
-  if (!says("start_up.probe_period"))
-    if (const Ptr period = reader.probe_period())
-      add_member(keys, "start_up", tree::map({{"probe_period", period}}, period->where()));
+  Members start_up = reader.probes();
+  std::erase_if(start_up, [&](const Member& key) { return says("start_up." + key.key); });
+  if (!start_up.empty()) {
+    const SourceLocation at = start_up.front().key_where;
+    add_member(keys, "start_up", ConfigNode::make_map(std::move(start_up), at));
+  }
   return keys;
+}
+
+// kubernetes-sigs/lws, pkg/controllers/pod_controller.go (handleRestartPolicy): any container that
+// starts again has the leader deleted, unless the policy is None or Default. The webhook's default
+// is RecreateGroupOnPodRestart.
+ConfigNode::Ptr group_restart(const ServerLife& life) {
+  if (life.workload == nullptr || life.kind != "LeaderWorkerSet") return nullptr;
+  const Ptr policy = value_at(*life.workload, {"spec", "leaderWorkerTemplate", "restartPolicy"});
+  const std::string text = policy == nullptr || policy->is_null() ? "" : policy->text();
+  if (text.empty()) return plain("RecreateGroupOnPodRestart", life.workload->where());
+  return text == "None" || text == "Default" ? nullptr : policy;
 }
 
 std::vector<ConfigNode::Member> roll_out_bounds(const ServerLife& life, const std::string& key_path,

@@ -21,7 +21,8 @@ struct ServerLife {
   ConfigNode::Ptr workload = {};    ///< The object; null where there is none.
   ConfigNode::Ptr grace = {};       ///< terminationGracePeriodSeconds.
   ConfigNode::Ptr pre_stop = {};    ///< The engine's preStop hook.
-  ConfigNode::Ptr probe = {};       ///< The engine's readiness probe, else its startup probe.
+  ConfigNode::Ptr readiness = {};   ///< The engine's readinessProbe.
+  ConfigNode::Ptr startup = {};     ///< Its startupProbe, after which that one begins.
   std::int64_t pods_of_server = 1;  ///< A LeaderWorkerSet has more.
   std::vector<ConfigNode::Ptr> scalers = {};  ///< HorizontalPodAutoscalers, ScaledObjects.
   std::vector<ConfigNode::Ptr> budgets = {};  ///< PodDisruptionBudgets.
@@ -74,6 +75,10 @@ ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLi
 std::vector<ConfigNode::Member> life_keys(const ServerLife& life,
                                           const std::function<bool(std::string_view)>& says,
                                           const std::string& key_path, Diagnostics& diagnostics);
+
+/// Why a crash ends more than its container, at its place: the servers are groups of a
+/// LeaderWorkerSet, which makes the whole group new. Null where they are not.
+ConfigNode::Ptr group_restart(const ServerLife& life);
 
 /// `max_surge` and `max_unavailable` of the workload's roll-outs, or `recreate`; none where it
 /// leaves them to Kubernetes' defaults for Deployments.
