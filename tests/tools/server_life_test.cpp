@@ -112,6 +112,23 @@ TEST_F(ServerLifeTest, AScaledObjectIsThePoolsAutoscaler) {
   EXPECT_EQ(pool(deployment("replicas: 0") + scaled("minReplicaCount: 2")).replicas, 2);
 }
 
+// RequestScale of KEDA 2.21: an inactive object with an idle number that is not above it is left
+// alone, and so is a paused one. Its HPA raises any other number to the minimum.
+TEST_F(ServerLifeTest, KedaLeavesIdleAndPausedServersAlone) {
+  const auto with = [&](const std::string& replicas, const std::string& bounds,
+                        const std::string& annotations = "{}") {
+    std::string object = scaled(bounds);
+    object.replace(object.find("{name: so}"), 10, "{name: so, annotations: " + annotations + "}");
+    return pool(deployment("replicas: " + replicas) + object).replicas;
+  };
+  EXPECT_EQ(with("0", "idleReplicaCount: 0\n  minReplicaCount: 2"), 0);
+  EXPECT_EQ(with("1", "idleReplicaCount: 0\n  minReplicaCount: 2"), 2);
+  EXPECT_EQ(with("0", "minReplicaCount: 2"), 2);
+  EXPECT_EQ(with("0", "minReplicaCount: 2", "{autoscaling.keda.sh/paused: 'true'}"), 0);
+  EXPECT_EQ(with("0", "minReplicaCount: 2", "{autoscaling.keda.sh/paused: 'False'}"), 2);
+  EXPECT_EQ(with("9", "maxReplicaCount: 4", "{autoscaling.keda.sh/paused-replicas: '3'}"), 9);
+}
+
 TEST_F(ServerLifeTest, AHorizontalPodAutoscalerBoundsTheReplicas) {
   const auto with = [&](const std::string& replicas, const std::string& bounds) {
     return pool(deployment("replicas: " + replicas) + hpa(bounds, kWaiting));
@@ -158,6 +175,22 @@ TEST_F(ServerLifeTest, AScalerOfNoneOfTheServersIsNamed) {
   EXPECT_EQ(said(),
             "servers.yaml:20:13: warning: cluster.pools[0].vllm_serve: is not used: it selects the "
             "pods of none of the servers in this file (PodDisruptionBudget)\n");
+}
+
+TEST_F(ServerLifeTest, AnotherNamespaceIsNamed) {
+  const auto in_other = [](std::string object, const std::string& name) {
+    object.replace(object.find("{name: " + name), 7, "{namespace: other, name: ");
+    return object;
+  };
+  std::string file = deployment("replicas: 2");
+  file.replace(file.find("{name: web}"), 11, "{name: web, namespace: here}");
+  (void)pool(file + in_other(hpa("maxReplicas: 5", kWaiting), "h") +
+             in_other(budget("maxUnavailable: 2", kOfWeb), "b"));
+  EXPECT_EQ(said(),
+            "servers.yaml:19:44: warning: cluster.pools[0].vllm_serve: is not used: its namespace "
+            "is other, and that of Deployment web is here (HorizontalPodAutoscaler)\n"
+            "servers.yaml:28:13: warning: cluster.pools[0].vllm_serve: is not used: its namespace "
+            "is other, and that of the pods that it selects is here (PodDisruptionBudget)\n");
 }
 
 TEST_F(ServerLifeTest, ScalersThatCannotWorkAreErrorsAtTheirPlace) {

@@ -513,12 +513,10 @@ void ScalerReader::advanced(const ConfigNode& node, Members& into) {
   }
 }
 
-/// KEDA takes every value but a false one for true.
 void ScalerReader::annotations(const ConfigNode& object, Members& into) {
   constexpr std::string_view kPrefix = "autoscaling.keda.sh/";
   constexpr std::array<std::string_view, 5> kKnown = {
       "paused", "paused-replicas", "paused-scale-in", "paused-scale-out", "force-activation"};
-  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
   const ConfigNode* map = node_at(object, {"metadata", "annotations"});
   if (map == nullptr || !map->is_map()) return;
   Members keys;
@@ -529,10 +527,9 @@ void ScalerReader::annotations(const ConfigNode& object, Members& into) {
       ignore(member, "it does not scale");
       continue;
     }
-    const bool is_false = std::ranges::find(kFalse, member.value->text()) != kFalse.end();
-    const std::string value = name == "paused-replicas" ? member.value->text()
-                              : is_false                ? "false"
-                                                        : "true";
+    const std::string value = name == "paused-replicas"              ? member.value->text()
+                              : is_false_in_go(member.value->text()) ? "false"
+                                                                     : "true";
     add_member(keys, with_underscores(name), plain(value, member.value->where()));
   }
   if (!keys.empty())
@@ -632,6 +629,11 @@ const ConfigNode* value_of(const ConfigNode& root, std::string_view path) {
 }
 
 }  // namespace
+
+bool is_false_in_go(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
+  return std::ranges::find(kFalse, text) != kFalse.end();
+}
 
 std::vector<ScalerObject> scalers_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                           Diagnostics& diagnostics,

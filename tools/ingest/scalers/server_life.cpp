@@ -78,8 +78,7 @@ std::string target_kind(const ConfigNode& scaler) {
 bool scales(const ConfigNode& scaler, const ServerLife& life) {
   const std::string kind = target_kind(scaler);
   return !life.name.empty() && text_at(scaler, {"spec", "scaleTargetRef", "name"}) == life.name &&
-         (kind.empty() || life.kind.empty() || kind == life.kind) &&
-         is_in_namespace(scaler, life.name_space);
+         (kind.empty() || life.kind.empty() || kind == life.kind);
 }
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
@@ -388,6 +387,17 @@ bool is_about_others(const ConfigNode& object) {
   return is_scaler(object) || is_budget(object) || is_rules(object);
 }
 
+/// ScaledObject.NeedToBePausedByAnnotation of KEDA: the operator leaves the number alone.
+bool is_paused(const ConfigNode& scaler) {
+  const ConfigNode* keys = node_at(scaler, {"metadata", "annotations"});
+  const auto find = [&](const char* key) {
+    return keys != nullptr && keys->is_map() ? keys->child(key) : nullptr;
+  };
+  const ConfigNode* paused = find("autoscaling.keda.sh/paused");
+  return find("autoscaling.keda.sh/paused-replicas") != nullptr ||
+         (paused != nullptr && !is_false_in_go(paused->text()));
+}
+
 }  // namespace
 
 void note_pod_life(const ConfigNode& pod, ServerLife& life) {
@@ -467,18 +477,18 @@ void LifeObjects::add(const ConfigNode::Ptr& root) {
 
 void LifeObjects::give(ServerLife& life, const std::vector<ConfigNode::Ptr>& labels) {
   const Labels pairs = pairs_of(labels);
+  const auto give_one = [&](Object& object, std::vector<Ptr>& to) {
+    object.given |= is_in_namespace(*object.node, life.name_space);
+    if (is_in_namespace(*object.node, life.name_space))
+      to.push_back(object.node);
+    else
+      object.elsewhere = life.name_space;
+  };
   for (Object& scaler : scalers_)
-    if (scales(*scaler.node, life)) {
-      scaler.given = true;
-      life.scalers.push_back(scaler.node);
-    }
+    if (scales(*scaler.node, life)) give_one(scaler, life.scalers);
   // A chart's own budget has no selector here.
   for (Object& budget : budgets_)
-    if (!labels.empty() && selects(*budget.node, pairs) &&
-        is_in_namespace(*budget.node, life.name_space)) {
-      budget.given = true;
-      life.budgets.push_back(budget.node);
-    }
+    if (!labels.empty() && selects(*budget.node, pairs)) give_one(budget, life.budgets);
   if (life.scalers.empty()) return;
   for (Object& rule : rules_) {
     rule.given = true;
@@ -494,28 +504,33 @@ bool LifeObjects::was_given() const {
 }
 
 void LifeObjects::warn_of_unused(const std::string& key_path, Diagnostics& diagnostics) const {
+  const auto warn = [&](const Object& unused, const ConfigNode* at, const std::string& why,
+                        const std::string& whose) {
+    const std::string own = text_at(*unused.node, {"metadata", "namespace"});
+    diagnostics.warning(
+        (at != nullptr ? *at : *unused.node).where(), key_path,
+        "is not used: " +
+            (unused.elsewhere.empty() ? why
+                                      : "its namespace is " + printable(own) + ", and that of " +
+                                            whose + " is " + printable(unused.elsewhere)) +
+            " (" + kind_of_object(*unused.node) + ")");
+  };
   for (const Object& scaler : scalers_) {
     if (scaler.given) continue;
-    const ConfigNode& object = *scaler.node;
-    const ConfigNode* target = node_at(object, {"spec", "scaleTargetRef", "name"});
-    const std::string kind = target_kind(object);
-    diagnostics.warning(
-        target != nullptr ? target->where() : object.where(), key_path,
-        "is not used: " +
-            (target == nullptr
-                 ? "it names nothing that it scales"
-                 : (kind.empty() ? "" : "no " + printable(kind) + " called ") +
-                       printable(target->text()) + (kind.empty() ? " starts none" : " starts any") +
-                       " of the servers in this file") +
-            " (" + kind_of_object(object) + ")");
+    const ConfigNode* target = node_at(*scaler.node, {"spec", "scaleTargetRef", "name"});
+    const std::string kind = printable(target_kind(*scaler.node));
+    const std::string name = target == nullptr ? "" : printable(target->text());
+    warn(scaler, target,
+         target == nullptr ? "it names nothing that it scales"
+                           : (kind.empty() ? name + " starts none"
+                                           : "no " + kind + " called " + name + " starts any") +
+                                 " of the servers in this file",
+         kind + (kind.empty() ? "" : " ") + name);
   }
-  for (const Object& budget : budgets_) {
-    if (budget.given) continue;
-    const ConfigNode* selector = node_at(*budget.node, {"spec", "selector"});
-    diagnostics.warning((selector != nullptr ? *selector : *budget.node).where(), key_path,
-                        "is not used: it selects the pods of none of the servers in this file "
-                        "(PodDisruptionBudget)");
-  }
+  for (const Object& budget : budgets_)
+    if (!budget.given)
+      warn(budget, node_at(*budget.node, {"spec", "selector"}),
+           "it selects the pods of none of the servers in this file", "the pods that it selects");
 }
 
 void LifeObjects::note_all_keys(const std::string& key_path, Diagnostics& diagnostics) const {
@@ -550,14 +565,18 @@ ConfigNode::Ptr without_life_objects(const ConfigNode::Ptr& root) {
 }
 
 // A HorizontalPodAutoscaler leaves workloads at 0 alone (ScalingDisabled, horizontal.go of
-// Kubernetes v1.36). KEDA raises them to its minimum.
+// Kubernetes v1.36). KEDA raises them to its minimum, but those that have an idle number or are
+// paused (RequestScale, pkg/scaling/executor/scale_scaledobjects.go).
 ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLife& life) {
   if (life.scalers.size() != 1) return replicas;
   const ConfigNode& scaler = *life.scalers.front();
   const bool is_keda = is_scaled_object(scaler);
   const std::optional<std::int64_t> number =
       replicas == nullptr ? std::optional<std::int64_t>(1) : whole_in(*replicas);
-  if (!number || (*number == 0 && !is_keda)) return replicas;
+  const bool is_left_at_zero =
+      !is_keda || scalar_at(scaler, {"spec", "idleReplicaCount"}) != nullptr;
+  if (!number || (*number == 0 && is_left_at_zero)) return replicas;
+  if (is_keda && is_paused(scaler)) return replicas;
   const auto bound = [&](const char* key, const char* standard) {
     const Ptr value = scalar_at(scaler, {"spec", key});
     return value != nullptr && whole_in(*value) ? value : plain(standard, scaler.where());

@@ -58,6 +58,7 @@ class LifeObjects {
   struct Object {
     ConfigNode::Ptr node;
     bool given = false;
+    std::string elsewhere = {};  ///< The namespace of what it is about, where it has another.
   };
   std::vector<Object> scalers_, budgets_, rules_;
 };
@@ -66,7 +67,8 @@ class LifeObjects {
 ConfigNode::Ptr without_life_objects(const ConfigNode::Ptr& root);
 
 /// The number of servers that an autoscaler leaves of `replicas` (null: 1) at its first look:
-/// within its bounds. What is no number comes back as it is.
+/// within its bounds, but for KEDA's idle and paused objects. What is no number comes back as it
+/// is.
 ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLife& life);
 
 /// The keys of the pool that they stand for (`autoscaler`, `most_evicted` or `min_available`,
