@@ -37,6 +37,25 @@ void describe_roll_out(Describer& d, FleetEventConfig& c) {
       c.recreate);
 }
 
+void describe_probes(Describer& d, StartUpConfig& c) {
+  const DurationRange range{Duration::zero(), kLongestPhase};
+  field(d,
+        {"probe_period",
+         "Period of the readiness probe, or of the startup probe that goes before it: half of it "
+         "passes in the mean."},
+        c.probe_period, DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d,
+        {"probe_delay",
+         "initialDelaySeconds: no probe before this time from the start of the container. A longer "
+         "start does not see it."},
+        c.probe_delay, range);
+  field(d,
+        {"probe_repeats",
+         "From the first probe that succeeds to the last one that has to: successThreshold - 1 "
+         "periods of the readiness probe."},
+        c.probe_repeats, range);
+}
+
 }  // namespace
 
 void describe(Describer& d, StartUpConfig& c) {
@@ -89,8 +108,7 @@ void describe(Describer& d, StartUpConfig& c) {
          "The process is restored from a snapshot of a running one, in an object store: `process` "
          "to `warm_up` become the read of its memory."},
         c.snapshot);
-  field(d, {"probe_period", "Period of the readiness probe: half of it passes in the mean."},
-        c.probe_period, DurationRange{Duration::zero(), Duration::seconds(3600)});
+  describe_probes(d, c);
 }
 
 void describe(Describer& d, TerminationConfig& c) {

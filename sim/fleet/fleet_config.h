@@ -33,7 +33,9 @@ struct StartUpConfig {
   std::optional<double> storage_gb_per_s;  ///< For one server, 10^9 bytes/s; absent: by storage.
   bool compile_cache = false;              ///< Compiled code is found on a volume.
   bool snapshot = false;                   ///< The process is restored from a snapshot.
-  Duration probe_period = Duration::seconds(5);  ///< Readiness probe.
+  Duration probe_period = Duration::seconds(5);  ///< Readiness probe, or a startup probe's.
+  Duration probe_delay;                          ///< initialDelaySeconds.
+  Duration probe_repeats;                        ///< successThreshold - 1 periods.
 };
 void describe(Describer& d, StartUpConfig& c);
 

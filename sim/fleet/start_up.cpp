@@ -83,6 +83,19 @@ void add_restore(StartUpTimes& t, const StartingServer& server) {
                         server.gpu_weight_bytes / 1e9 / server.host_link_gb_per_s);
 }
 
+/// Kubernetes' pkg/kubelet/prober/worker.go, doProbe: no probe before initialDelaySeconds from the
+/// start of the container, one each period then, until successThreshold in a row have succeeded. A
+/// startup probe that succeeds has the readiness probe run at once (prober_manager.go,
+/// UpdatePodStatus). The periods' phase is random.
+void add_probes(StartUpTimes& t, const StartUpConfig& config) {
+  const Duration answers = t.process + t.load + t.compile + t.warm_up;
+  const auto wait = [&](Duration from) {
+    return std::max(config.probe_delay - from, Duration::zero());
+  };
+  t.probe = wait(answers) + config.probe_period / 2 + config.probe_repeats;
+  t.waited = wait(answers - t.cached) - wait(answers);
+}
+
 void scale_to_total(StartUpTimes& t, Duration total) {
   const double whole = t.cold().to_seconds();
   if (whole <= 0) {
@@ -92,8 +105,8 @@ void scale_to_total(StartUpTimes& t, Duration total) {
   const double scale = total.to_seconds() / whole;
   for (Duration StartUpTimes::*phase :
        {&StartUpTimes::node, &StartUpTimes::image_pull, &StartUpTimes::process,
-        &StartUpTimes::compile, &StartUpTimes::warm_up, &StartUpTimes::probe,
-        &StartUpTimes::cached})
+        &StartUpTimes::compile, &StartUpTimes::warm_up, &StartUpTimes::probe, &StartUpTimes::cached,
+        &StartUpTimes::waited})
     t.*phase = from_seconds((t.*phase).to_seconds() * scale);
   t.load = total - t.node - t.image_pull - t.process - t.compile - t.warm_up - t.probe;
 }
@@ -116,7 +129,7 @@ StartUpTimes start_up_times(const StartUpConfig& config, const StartingServer& s
   }
   t.compile = config.compile.value_or(t.compile);
   t.warm_up = config.warm_up.value_or(t.warm_up);
-  t.probe = config.probe_period / 2;
+  add_probes(t, config);
   // A measured whole keeps the shares of the phases.
   if (config.total) scale_to_total(t, *config.total);
   return t;

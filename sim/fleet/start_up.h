@@ -25,10 +25,11 @@ struct StartingServer {
 struct StartUpTimes {
   Duration node, image_pull, process, load, compile, warm_up, probe;
   Duration cached;  ///< The part of `load` that a container started again in its pod does without.
+  Duration waited;  ///< How much longer that one waits for its probe's first look.
 
-  Duration cold() const { return node + image_pull + restart() + cached; }
+  Duration cold() const { return node + image_pull + process + load + compile + warm_up + probe; }
   /// A container that is started again in its pod.
-  Duration restart() const { return process + load - cached + compile + warm_up + probe; }
+  Duration restart() const { return process + load - cached + compile + warm_up + waited + probe; }
 };
 
 /// Constant time.

@@ -87,7 +87,8 @@ void check_hpa(const AutoscalerConfig& c, Faults& faults) {
       {"initial_cooldown_period", c.initial_cooldown_period.has_value()},
       {"triggers", !c.triggers.empty()},
       {"fallback", c.fallback.has_value()},
-      {"scaling_modifiers", c.scaling_modifiers.has_value()}};
+      {"scaling_modifiers", c.scaling_modifiers.has_value()},
+      {"annotations", c.annotations.has_value()}};
   for (const auto& [key, is_set] : keys)
     if (is_set) faults.push_back({key, "this key is KEDA's", "write kind: keda"});
   if (!c.max_replicas) faults.push_back({"max_replicas", "max_replicas is missing"});
@@ -215,9 +216,9 @@ AutoscalerPlan autoscaler_plan(const AutoscalerConfig& c) {
     keda.modifiers = {std::get<Formula>(parse_formula(m->formula, names_of_triggers(c))), m->target,
                       m->activation_target, target_type_of(m->metric_type)};
   keda.behavior = behavior;
-  keda.annotations = {c.annotations.paused, c.annotations.paused_replicas,
-                      c.annotations.paused_scale_in, c.annotations.paused_scale_out,
-                      c.annotations.force_activation};
+  if (const std::optional<KedaAnnotationsConfig>& a = c.annotations)
+    keda.annotations = {a->paused, a->paused_replicas, a->paused_scale_in, a->paused_scale_out,
+                        a->force_activation};
   plan.hpa = hpa_of(keda);
   return plan;
 }
@@ -304,9 +305,14 @@ void describe(Describer& d, KedaTriggerConfig& c) {
 }
 
 void describe(Describer& d, KedaFallbackConfig& c) {
-  field(d, {"failure_threshold", "Failed queries in a row before the fallback."},
+  // KEDA's CRD requires both, as its webhook does the target of a formula.
+  field(d,
+        {.name = "failure_threshold",
+         .doc = "Failed queries in a row before the fallback.",
+         .required = true},
         c.failure_threshold, IntRange{0, 1'000'000});
-  field(d, {"replicas", "Replicas of the fallback."}, c.replicas, kReplicas);
+  field(d, {.name = "replicas", .doc = "Replicas of the fallback.", .required = true}, c.replicas,
+        kReplicas);
   field(d, {"behavior", "Which of `replicas` and the present ones count."}, c.behavior);
 }
 
@@ -317,7 +323,7 @@ void describe(Describer& d, ScalingModifiersConfig& c) {
                 "arithmetic, min, max, abs, ceil, floor, round and float of expr-lang.",
          .required = true},
         c.formula);
-  field(d, {"target", "The formula's target."}, c.target, kTarget);
+  field(d, {.name = "target", .doc = "The formula's target.", .required = true}, c.target, kTarget);
   field(d, {"activation_target", "Above this the formula is active."}, c.activation_target);
   field(d, {"metric_type", "average_value: the target of one replica; value: of the whole."},
         c.metric_type);

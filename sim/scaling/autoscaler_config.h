@@ -119,7 +119,7 @@ struct AutoscalerConfig {
   std::vector<KedaTriggerConfig> triggers;
   std::optional<KedaFallbackConfig> fallback;
   std::optional<ScalingModifiersConfig> scaling_modifiers;
-  KedaAnnotationsConfig annotations;
+  std::optional<KedaAnnotationsConfig> annotations;
   // Of both.
   std::optional<ScalingBehaviorConfig> behavior;
   PrometheusConfig prometheus;

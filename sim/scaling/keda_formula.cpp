@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "base/text.h"
 
 namespace routesim::sim {
 
@@ -53,17 +54,20 @@ bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9'); }
 class FormulaParser {
  public:
   FormulaParser(std::string_view text, std::vector<std::string> names)
-      : text_(text), names_(std::move(names)) {}
+      : text_(text), names_(std::move(names)), types_(names_.size(), FormulaType::kNumber) {}
 
   Formula parse() {
     Formula root = sequence();
     skip_space();
     // KEDA wraps formulas in float(), but those with `??`, so that nil reaches its fallback.
     const bool may_be_nil = text_.find("??") != text_.npos;
-    if (at_ >= text_.size()) return may_be_nil ? root : make(FormulaOp::kFloat, {root});
     // expr-lang's % takes whole numbers only, and triggers are none.
-    fail("unexpected `" + std::string(1, text_[at_]) + "`",
-         text_[at_] == '%' ? "KEDA refuses % because triggers are no whole numbers" : "");
+    if (at_ < text_.size())
+      unexpected(text_[at_] == '%' ? "KEDA refuses % because triggers are no whole numbers" : "");
+    at_ = 0;
+    if (root->type == FormulaType::kTruth)
+      fail("the formula must be a number (it is true or false)", "write ... ? 1 : 0");
+    return may_be_nil ? root : make(FormulaOp::kFloat, {root}, 0);
   }
 
  private:
@@ -71,6 +75,10 @@ class FormulaParser {
 
   [[noreturn]] void fail(std::string message, std::string hint = {}) const {
     throw FormulaFault{at_, std::move(message), std::move(hint)};
+  }
+  [[noreturn]] void unexpected(std::string hint = {}) const {
+    fail("unexpected `" + std::string(text_.substr(at_, utf8_length(text_, at_))) + "`",
+         std::move(hint));
   }
   void skip_space() {
     while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != text_.npos) ++at_;
@@ -93,9 +101,12 @@ class FormulaParser {
       while (at_ < text_.size() && continues_name(text_[at_])) ++at_;
     return std::string(text_.substr(start, at_ - start));
   }
-  static Formula make(FormulaOp op, std::vector<Formula> args) {
-    return std::make_shared<const FormulaNode>(FormulaNode{op, 0, 0, std::move(args)});
+  /// `at` is where a fault of its arguments' types is shown.
+  Formula make(FormulaOp op, std::vector<Formula> args, std::size_t at) {
+    const FormulaType type = type_of(op, args, at);
+    return std::make_shared<const FormulaNode>(FormulaNode{op, type, 0, 0, std::move(args)});
   }
+  FormulaType type_of(FormulaOp op, const std::vector<Formula>& args, std::size_t at);
 
   Formula sequence();
   Formula choice();
@@ -106,9 +117,48 @@ class FormulaParser {
 
   std::string_view text_;
   std::vector<std::string> names_;
+  std::vector<FormulaType> types_;  ///< Of `names_`.
   std::size_t at_ = 0;
   int depth_ = 0;
 };
+
+/// expr-lang's checker (checker/checker.go of 1.17), with which KEDA compiles formulas.
+FormulaType FormulaParser::type_of(FormulaOp op, const std::vector<Formula>& args, std::size_t at) {
+  const auto expect_none = [&](FormulaType wrong, const char* message) {
+    if (std::ranges::find(args, wrong, &FormulaNode::type) == args.end()) return;
+    at_ = at;
+    fail(message, "KEDA does not take the formula");
+  };
+  const auto common = [](FormulaType a, FormulaType b) { return a == b ? a : FormulaType::kAny; };
+  constexpr const char* kNoNumber = "this takes true or false, and not a number";
+  constexpr const char* kNoTruth = "this takes numbers, and not true or false";
+  switch (op) {
+    case FormulaOp::kAnd:
+    case FormulaOp::kOr:
+    case FormulaOp::kNot:
+      expect_none(FormulaType::kNumber, kNoNumber);
+      return FormulaType::kTruth;
+    case FormulaOp::kEqual:
+    case FormulaOp::kUnequal:
+      if (args[0]->type == FormulaType::kTruth) expect_none(FormulaType::kNumber, kNoNumber);
+      if (args[0]->type == FormulaType::kNumber) expect_none(FormulaType::kTruth, kNoTruth);
+      return FormulaType::kTruth;
+    case FormulaOp::kChoose:
+      if (args[0]->type == FormulaType::kNumber) {
+        at_ = at;
+        fail("`?` takes true or false, and not a number", "compare it: ... > 0 ? 1 : 0");
+      }
+      return common(args[1]->type, args[2]->type);
+    case FormulaOp::kCoalesce:
+      return common(args[0]->type, args[1]->type);
+    case FormulaOp::kLet:
+      return args[1]->type;
+    default:
+      expect_none(FormulaType::kTruth, kNoTruth);
+      const bool compares = op >= FormulaOp::kLess && op <= FormulaOp::kGreaterEqual;
+      return compares ? FormulaType::kTruth : FormulaType::kNumber;
+  }
+}
 
 Formula FormulaParser::sequence() {
   if (++depth_ > kDeepest) fail("the formula is nested too deeply");
@@ -120,9 +170,11 @@ Formula FormulaParser::sequence() {
     Formula value = choice();
     expect(";");
     names_.push_back(variable);
+    types_.push_back(value->type);
     Formula rest = sequence();
     names_.pop_back();
-    result = make(FormulaOp::kLet, {std::move(value), std::move(rest)});
+    types_.pop_back();
+    result = make(FormulaOp::kLet, {std::move(value), std::move(rest)}, at_);
   } else {
     result = choice();
   }
@@ -134,11 +186,12 @@ Formula FormulaParser::choice() {
   if (++depth_ > kDeepest) fail("the formula is nested too deeply");
   Formula result = binary(1);
   skip_space();
+  const std::size_t start = at_;
   if (!text_.substr(at_).starts_with("??") && take("?")) {
     Formula yes = choice();
     expect(":");
     Formula no = choice();
-    result = make(FormulaOp::kChoose, {std::move(result), std::move(yes), std::move(no)});
+    result = make(FormulaOp::kChoose, {std::move(result), std::move(yes), std::move(no)}, start);
   }
   --depth_;
   return result;
@@ -148,13 +201,15 @@ Formula FormulaParser::binary(int least) {
   if (++depth_ > kDeepest) fail("the formula is nested too deeply");
   Formula left = unary();
   for (;;) {
+    skip_space();
+    const std::size_t start = at_;
     const auto found = std::ranges::find_if(kFormulaOperators, [&](const FormulaOperator& o) {
       return o.precedence >= least && take(o.text);
     });
     if (found == kFormulaOperators.end()) break;
     Formula right =
         binary(found->op == FormulaOp::kPower ? found->precedence : found->precedence + 1);
-    left = make(found->op, {std::move(left), std::move(right)});
+    left = make(found->op, {std::move(left), std::move(right)}, start);
   }
   --depth_;
   return left;
@@ -162,10 +217,11 @@ Formula FormulaParser::binary(int least) {
 
 Formula FormulaParser::unary() {
   while (take("+")) continue;
-  if (take("-")) return make(FormulaOp::kNegate, {binary(6)});
   skip_space();
+  const std::size_t start = at_;
+  if (take("-")) return make(FormulaOp::kNegate, {binary(6)}, start);
   if (!text_.substr(at_).starts_with("!=") && (take("!") || take("not")))
-    return make(FormulaOp::kNot, {binary(6)});
+    return make(FormulaOp::kNot, {binary(6)}, start);
   return primary();
 }
 
@@ -181,7 +237,7 @@ Formula FormulaParser::primary() {
   FormulaNode node;
   const char* begin = text_.data() + at_;
   const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), node.number);
-  if (error != std::errc()) fail("unexpected `" + std::string(1, text_[at_]) + "`");
+  if (error != std::errc()) unexpected();
   at_ += static_cast<std::size_t>(end - begin);
   return std::make_shared<const FormulaNode>(std::move(node));
 }
@@ -201,7 +257,7 @@ Formula FormulaParser::named() {
     expect(")");
     const bool takes_many = word == "min" || word == "max";
     if (args.size() > 1 && !takes_many) fail("`" + word + "` takes one number");
-    return make(function->op, std::move(args));
+    return make(function->op, std::move(args), start);
   }
   // The youngest `let` of a name hides others.
   const auto found = std::find(names_.rbegin(), names_.rend(), word);
@@ -213,6 +269,7 @@ Formula FormulaParser::named() {
   FormulaNode node;
   node.op = FormulaOp::kVariable;
   node.variable = static_cast<std::size_t>(names_.rend() - found) - 1;
+  node.type = types_[node.variable];
   return std::make_shared<const FormulaNode>(std::move(node));
 }
 

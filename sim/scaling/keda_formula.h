@@ -42,8 +42,12 @@ enum class FormulaOp : std::uint8_t {
   kFloat  ///< Nothing but an error for nil.
 };
 
+/// kAny: known at run time only.
+enum class FormulaType : std::uint8_t { kNumber, kTruth, kAny };
+
 struct FormulaNode {
   FormulaOp op = FormulaOp::kNumber;
+  FormulaType type = FormulaType::kNumber;
   double number = 0;
   std::size_t variable = 0;
   std::vector<std::shared_ptr<const FormulaNode>> args = {};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "base/text.h"
 
 namespace routesim::sim {
 
@@ -88,7 +89,7 @@ class Parser {
   PromQuery parse() {
     query_.root = binary(1);
     skip_space();
-    if (at_ < text_.size()) fail("unexpected `" + std::string(1, text_[at_]) + "`");
+    if (at_ < text_.size()) unexpected();
     if (query_.root->type == PromType::kRange)
       fail_at(0, "a range vector is no result", "take rate(), max_over_time() or another function");
     return std::move(query_);
@@ -102,6 +103,10 @@ class Parser {
   }
   [[noreturn]] void fail(std::string message, std::string hint = {}) const {
     fail_at(at_, std::move(message), std::move(hint));
+  }
+
+  [[noreturn]] void unexpected() const {
+    fail("unexpected `" + std::string(text_.substr(at_, utf8_length(text_, at_))) + "`");
   }
 
   void skip_space() {
@@ -225,7 +230,7 @@ Node Parser::primary() {
   if (is_digit(c) || c == '.') return number();
   if (c == '{') return selector("", at_);
   if (c == '$') fail("the query has a variable of Grafana", "write the duration or the label");
-  if (!is_letter(c)) fail("unexpected `" + std::string(1, c) + "`");
+  if (!is_letter(c)) unexpected();
   return named();
 }
 

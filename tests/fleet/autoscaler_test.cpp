@@ -195,9 +195,9 @@ TEST(Autoscaler, ReusesWhatTheLastRoundSaw) {
 
 TEST(Autoscaler, APausedPoolHasNoHpa) {
   AutoscalerConfig config = zero_config();
-  config.annotations.paused = true;
+  config.annotations.emplace().paused = true;
   EXPECT_EQ(settled(config, 2, 40), 2);
-  config.annotations.paused_replicas = 3;
+  config.annotations->paused_replicas = 3;
   EXPECT_EQ(settled(config, 2, 40), 3);
 }
 
@@ -365,6 +365,9 @@ TEST(AutoscalerConfig, NamesFaults) {
   config.controller.scale_to_zero = true;
   config.metrics[0].type = ScalingMetricType::kPods;
   EXPECT_EQ(faults_text(config), "min_replicas: 0 needs a metric of type object or external\n");
+  config = hpa_config();
+  config.annotations.emplace();
+  EXPECT_EQ(faults_text(config), "annotations: this key is KEDA's\n");
   config = zero_config();
   config.idle_replica_count = 0;
   config.scaling_modifiers = {"queue + 1", 1, 0, ScalingTargetType::kAverageValue};
@@ -407,7 +410,7 @@ TEST(AutoscalerConfig, BecomesAPlan) {
   EXPECT_EQ(plan.hpa.behavior->scale_down.policies[0].period_seconds, 120);
   EXPECT_EQ(plan.keda->cooldown_seconds, 300);
   config.idle_replica_count = 1;
-  config.annotations.paused_scale_out = true;
+  config.annotations.emplace().paused_scale_out = true;
   EXPECT_EQ(autoscaler_plan(config).keda->idle_replicas, 1);
   EXPECT_EQ(autoscaler_plan(config).hpa.behavior->scale_up.select, HpaSelect::kDisabled);
   EXPECT_EQ(unused_matchers(config), std::vector<std::string>{"namespace=\"n\""});

@@ -142,6 +142,65 @@ TEST(AutoscalerYaml, TakesQueriesFromTheAdaptersRules) {
             std::string::npos);
 }
 
+/// The query of `metric` by a rule of prometheus-adapter, or what is said.
+std::string adapted(const std::string& metric, const std::string& rule) {
+  Diagnostics d;
+  const auto parsed = [&](const std::string& text) {
+    return parse_manifest(text, {.file = "f.yaml"}, d);
+  };
+  const ConfigNode::Ptr hpa = parsed(
+      "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec:\n  maxReplicas: 3\n"
+      "  metrics: [{type: Pods, pods: {metric: {name: " +
+      metric + "}, target: {averageValue: 2}}}]\n");
+  const std::vector<ScalerObject> objects =
+      scalers_in_tree(hpa, "autoscaler", d, parsed("rules:\n- " + rule));
+  if (!d.items().empty()) return to_string(d.items().front());
+  const auto config = read_autoscaler(*objects.at(0).autoscaler, "autoscaler", d);
+  return config ? config->metrics.at(0).query : to_string(d.items().front());
+}
+
+// docs/config.md of prometheus-adapter, with metrics of vLLM; metric_namer.go for the defaults.
+TEST(AutoscalerYaml, TheAdaptersRulesMayBeExpressions) {
+  const std::string mean =
+      ", metricsQuery: 'avg_over_time(<<.Series>>{<<.LabelMatchers>>}[10m])'}\n";
+  const std::string any = "{seriesQuery: '{__name__=~\"^vllm:num_requests_.*\",pod!=\"\"}'";
+  const std::string waiting = "avg_over_time(vllm:num_requests_waiting{}[10m])";
+  EXPECT_EQ(adapted("vllm_num_requests_waiting",
+                    any + ", name: {matches: '^vllm:(.*)$', as: 'vllm_${1}'}" + mean),
+            waiting);
+  EXPECT_EQ(adapted("num_requests_running", any + ", name: {matches: '^vllm:(.*)$'}" + mean),
+            "avg_over_time(vllm:num_requests_running{}[10m])")
+      << "one group is the name";
+  EXPECT_EQ(adapted("'vllm:num_requests_waiting'", any + mean), waiting);
+  EXPECT_EQ(adapted("queue", any + ", name: {matches: 'waiting$', as: queue}" + mean), waiting);
+  EXPECT_EQ(adapted("num_waiting",
+                    any + ", name: {matches: '(num)_requests', as: '$_${1}_waiting$1x'}" + mean),
+            waiting)
+      << "groups called _ and 1x are empty";
+  EXPECT_EQ(adapted("queue",
+                    "{seriesQuery: '{__name__=~\"vllm:num_.*\"}', seriesFilters: [{isNot: "
+                    "_running$}, {is: requests}], name: {as: queue}" +
+                        mean),
+            waiting);
+  // Prometheus anchors expressions, and the adapter's filters are not.
+  EXPECT_EQ(adapted("queue",
+                    "{seriesQuery: '{__name__=~\"num_requests_waiting\"}', name: {as: "
+                    "queue}" +
+                        mean)
+                .substr(0, 63),
+            "f.yaml:5:48: error: autoscaler: metric `queue` is not simulated");
+  EXPECT_EQ(adapted("ttft",
+                    "{seriesQuery: '{__name__=~\"vllm:time_to_first_token_seconds_(sum|count)\"}', "
+                    "name: {matches: '_sum$', as: ttft}, metricsQuery: 'sum(rate(<< .Series >>{<< "
+                    ".LabelMatchers >>, container!=\"POD\"}[2m])) by (<<.GroupBy>>)'}\n"),
+            "sum(rate(vllm:time_to_first_token_seconds_sum{ container!=\"POD\"}[2m])) by (pod)");
+  for (const char* name : {"{matches: '(vllm|sglang):(.*)'}", "{matches: '(?P<x>a)', as: $x}",
+                           "{matches: '[', as: x}", "{matches: 'a{2}', as: x}"})
+    EXPECT_EQ(adapted("vllm_num_requests_waiting", any + ", name: " + name + mean).substr(0, 66),
+              "f.yaml:2:3: warning: autoscaler: prometheus-adapter's rule is not ")
+        << name;
+}
+
 constexpr const char* kScaledObject = R"(apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata: {name: rules}
@@ -216,8 +275,9 @@ TEST(AutoscalerYaml, ReadsAScaledObjectWithItsRules) {
   EXPECT_EQ(c.cooldown_period, Duration::seconds(60));
   EXPECT_EQ(c.min_replica_count, 3);
   EXPECT_EQ(c.fallback->behavior, sim::KedaFallbackBehavior::kCurrentReplicasIfHigher);
-  EXPECT_TRUE(c.annotations.paused_scale_in);
-  EXPECT_FALSE(c.annotations.paused);
+  ASSERT_TRUE(c.annotations);
+  EXPECT_TRUE(c.annotations->paused_scale_in);
+  EXPECT_FALSE(c.annotations->paused);
   ASSERT_EQ(c.triggers.size(), 2U);
   EXPECT_EQ(c.triggers[1].metric_type, sim::ScalingTargetType::kValue);
   EXPECT_TRUE(c.triggers[1].use_cached_metrics);
@@ -328,6 +388,19 @@ TEST(AutoscalerYaml, TheTargetIsTheOneThatTheControllerReads) {
 TEST(AutoscalerYaml, TriggersNeedAThreshold) {
   EXPECT_NE(with("      threshold: '16'\n", "").find("`threshold` is missing"), std::string::npos);
   EXPECT_EQ(with("serverAddress:", "cortexOrgID:").find("is missing"), std::string::npos);
+}
+
+// CheckFallbackValid, ValidateAndCompileScalingModifiers and the CRD of KEDA 2.21.
+TEST(AutoscalerYaml, RefusesWhatKedaRefuses) {
+  EXPECT_EQ(with("      target: \"1\"\n", "").substr(0, 68),
+            "f.yaml:36:7: error: autoscaler.scaling_modifiers.target: is missing\n");
+  EXPECT_EQ(with("failureThreshold: 3, ", "").substr(0, 67),
+            "f.yaml:27:13: error: autoscaler.fallback.failure_threshold: is miss");
+  EXPECT_EQ(with("replicas: 1, ", "").substr(0, 58),
+            "f.yaml:27:13: error: autoscaler.fallback.replicas: is miss");
+  EXPECT_EQ(with("signal > 1 ? queue : signal", "signal > 1").substr(0, 92),
+            "f.yaml:39:17: error: autoscaler.scaling_modifiers.formula: the formula must be a "
+            "number (it ");
 }
 
 TEST(AutoscalerYaml, TheHintForZeroReplicasFitsAManifest) {

@@ -52,6 +52,33 @@ TEST(KedaFormula, NamesFaults) {
             "6: unexpected `%` | KEDA refuses % because triggers are no whole numbers");
   EXPECT_EQ(fault(std::string(1000, '(')), "66: the formula is nested too deeply");
   EXPECT_EQ(fault(""), "0: the formula ends too early");
+  EXPECT_EQ(fault("é * 2"), "0: unexpected `é`");
+  EXPECT_EQ(fault("queue ü"), "6: unexpected `ü`");
+}
+
+// What expr-lang 1.17 says of the same formulas: KEDA's webhook compiles them.
+TEST(KedaFormula, NumbersAndTruthsDoNotMix) {
+  const auto fault = [](const std::string& text) {
+    const auto formula = parse_formula(text, {"a", "b"});
+    if (std::holds_alternative<Formula>(formula)) return std::string();
+    const FormulaFault& f = std::get<FormulaFault>(formula);
+    return std::to_string(f.position) + ": " + f.message;
+  };
+  const std::string whole = "0: the formula must be a number (it is true or false)";
+  for (const char* text : {"a > 1", "a > 1 && b > 1", "not (a == b)", "let x = a > b; x",
+                           "(a ?? b) > 1", "a > 1 ? b > 1 : b > 2"})
+    EXPECT_EQ(fault(text), whole) << text;
+  EXPECT_EQ(fault("2 * (a > 1)"), "2: this takes numbers, and not true or false");
+  EXPECT_EQ(fault("max(a, b > 1)"), "0: this takes numbers, and not true or false");
+  EXPECT_EQ(fault("-(a > 1)"), "0: this takes numbers, and not true or false");
+  EXPECT_EQ(fault("a && b"), "2: this takes true or false, and not a number");
+  EXPECT_EQ(fault("!a ? 1 : 2"), "0: this takes true or false, and not a number");
+  EXPECT_EQ(fault("(a > 1) == b ? 1 : 2"), "8: this takes true or false, and not a number");
+  EXPECT_EQ(fault("a ? 1 : 2"), "2: `?` takes true or false, and not a number");
+  // Only a run knows which of the two it is.
+  EXPECT_EQ(fault("a > 1 ? b > 1 : 2"), "");
+  EXPECT_EQ(fault("let x = a > 1; x ? a : b"), "");
+  EXPECT_EQ(fault("(a > 1) != (b > 1) ? 1 : 0"), "");
 }
 
 TEST(Keda, RoundsLikeItsMetricsServer) {

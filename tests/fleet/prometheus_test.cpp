@@ -242,6 +242,8 @@ TEST(PrometheusQuery, NamesFaults) {
   EXPECT_EQ(fault_of(std::string(100, '(')), "60: the query is nested too deeply");
   EXPECT_EQ(fault_of(std::string(100, '-') + "1"), "60: the query is nested too deeply");
   EXPECT_EQ(fault_of(""), "0: the query ends too early");
+  EXPECT_EQ(fault_of("é"), "0: unexpected `é`");
+  EXPECT_EQ(fault_of("vector(1) 漢"), "10: unexpected `漢`");
 }
 
 // Replays answers of Prometheus' own engine. prometheus_vectors.jsonl holds one store a line: what

@@ -102,6 +102,30 @@ TEST(StartUp, AContainerStartedAgainFindsItsWeightsInMemory) {
   EXPECT_EQ(start_up_times(c, server).cached, Duration::zero());
 }
 
+// Nobody looks for 200 s. The next look is half a period later in the mean, and three more follow.
+// A container that is started again answers after 14 s, in place of 34, and waits for the rest.
+TEST(StartUp, TheProbesDelayIsALowerBound) {
+  StartUpConfig c;
+  c.node = whole_seconds(50);
+  c.process = whole_seconds(4);
+  c.compile = c.warm_up = whole_seconds(5);
+  c.probe_period = whole_seconds(7);
+  const StartingServer server{.weight_bytes = 22e9, .layers = 1};  // 20 s at 1.1 GB/s
+  EXPECT_EQ(start_up_times(c, server).cold(), Duration::milliseconds(87'500));
+  c.probe_delay = whole_seconds(200);
+  c.probe_repeats = whole_seconds(21);
+  const StartUpTimes t = start_up_times(c, server);
+  EXPECT_EQ(t.cold(), Duration::milliseconds(274'500));
+  EXPECT_EQ(t.restart(), Duration::milliseconds(224'500));
+  // Between the two starts, it is seen by the shorter one alone.
+  c.probe_delay = whole_seconds(20);
+  EXPECT_EQ(start_up_times(c, server).cold(), Duration::milliseconds(108'500));
+  EXPECT_EQ(start_up_times(c, server).restart(), Duration::milliseconds(44'500));
+  c.total = whole_seconds(217);  // twice as long
+  EXPECT_EQ(start_up_times(c, server).cold(), whole_seconds(217));
+  EXPECT_EQ(start_up_times(c, server).restart(), whole_seconds(89));
+}
+
 // 6 s for sandbox and mounts; 83.7 + 4.3 GB at 8.8 GB/s; 50 GB over PCIe at 25 GB/s.
 TEST(StartUp, RestoresASnapshot) {
   StartUpConfig c;

@@ -112,6 +112,23 @@ TEST_F(ServerLifeTest, AScaledObjectIsThePoolsAutoscaler) {
   EXPECT_EQ(pool(deployment("replicas: 0") + scaled("minReplicaCount: 2")).replicas, 2);
 }
 
+// RequestScale of KEDA 2.21: an inactive object with an idle number that is not above it is left
+// alone, and so is a paused one. Its HPA raises any other number to the minimum.
+TEST_F(ServerLifeTest, KedaLeavesIdleAndPausedServersAlone) {
+  const auto with = [&](const std::string& replicas, const std::string& bounds,
+                        const std::string& annotations = "{}") {
+    std::string object = scaled(bounds);
+    object.replace(object.find("{name: so}"), 10, "{name: so, annotations: " + annotations + "}");
+    return pool(deployment("replicas: " + replicas) + object).replicas;
+  };
+  EXPECT_EQ(with("0", "idleReplicaCount: 0\n  minReplicaCount: 2"), 0);
+  EXPECT_EQ(with("1", "idleReplicaCount: 0\n  minReplicaCount: 2"), 2);
+  EXPECT_EQ(with("0", "minReplicaCount: 2"), 2);
+  EXPECT_EQ(with("0", "minReplicaCount: 2", "{autoscaling.keda.sh/paused: 'true'}"), 0);
+  EXPECT_EQ(with("0", "minReplicaCount: 2", "{autoscaling.keda.sh/paused: 'False'}"), 2);
+  EXPECT_EQ(with("9", "maxReplicaCount: 4", "{autoscaling.keda.sh/paused-replicas: '3'}"), 9);
+}
+
 TEST_F(ServerLifeTest, AHorizontalPodAutoscalerBoundsTheReplicas) {
   const auto with = [&](const std::string& replicas, const std::string& bounds) {
     return pool(deployment("replicas: " + replicas) + hpa(bounds, kWaiting));
@@ -158,6 +175,22 @@ TEST_F(ServerLifeTest, AScalerOfNoneOfTheServersIsNamed) {
   EXPECT_EQ(said(),
             "servers.yaml:20:13: warning: cluster.pools[0].vllm_serve: is not used: it selects the "
             "pods of none of the servers in this file (PodDisruptionBudget)\n");
+}
+
+TEST_F(ServerLifeTest, AnotherNamespaceIsNamed) {
+  const auto in_other = [](std::string object, const std::string& name) {
+    object.replace(object.find("{name: " + name), 7, "{namespace: other, name: ");
+    return object;
+  };
+  std::string file = deployment("replicas: 2");
+  file.replace(file.find("{name: web}"), 11, "{name: web, namespace: here}");
+  (void)pool(file + in_other(hpa("maxReplicas: 5", kWaiting), "h") +
+             in_other(budget("maxUnavailable: 2", kOfWeb), "b"));
+  EXPECT_EQ(said(),
+            "servers.yaml:19:44: warning: cluster.pools[0].vllm_serve: is not used: its namespace "
+            "is other, and that of Deployment web is here (HorizontalPodAutoscaler)\n"
+            "servers.yaml:28:13: warning: cluster.pools[0].vllm_serve: is not used: its namespace "
+            "is other, and that of the pods that it selects is here (PodDisruptionBudget)\n");
 }
 
 TEST_F(ServerLifeTest, ScalersThatCannotWorkAreErrorsAtTheirPlace) {
@@ -267,6 +300,73 @@ TEST_F(ServerLifeTest, HooksProbesAndGraceAreThePoolsTermination) {
   EXPECT_EQ(probed("tty: false"), Duration::seconds(5));
 }
 
+TEST_F(ServerLifeTest, ProbesSayWhenTheyLook) {
+  const auto probed = [&](const std::string& probes, const std::string& own = {}) {
+    const sim::StartUpConfig c = pool(deployment("replicas: 1", {}, probes), own).start_up;
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    return std::vector{c.probe_period.ns() / kSecond, c.probe_delay.ns() / kSecond,
+                       c.probe_repeats.ns() / kSecond};
+  };
+  using Seconds = std::vector<std::int64_t>;
+  EXPECT_EQ(probed("readinessProbe: {initialDelaySeconds: 200, periodSeconds: 7, "
+                   "successThreshold: 4}"),
+            (Seconds{7, 200, 21}));
+  // The readiness probe begins as soon as the startup probe has succeeded.
+  const std::string both =
+      "readinessProbe: {initialDelaySeconds: 200, periodSeconds: 7, successThreshold: 2}\n"
+      "        startupProbe: {periodSeconds: 30, initialDelaySeconds: 300}";
+  EXPECT_EQ(probed(both), (Seconds{30, 300, 7}));
+  EXPECT_EQ(probed(both, ", start_up: {probe_delay: 5}"), (Seconds{30, 5, 7}));
+  EXPECT_EQ(probed("startupProbe: {initialDelaySeconds: 9}"), (Seconds{10, 9, 0}));
+  EXPECT_EQ(probed("readinessProbe: {initialDelaySeconds: 0, periodSeconds: 0, successThreshold: "
+                   "0}"),
+            (Seconds{10, 0, 0}))
+      << "Kubernetes' defaults";
+  EXPECT_NE(refused(deployment("replicas: 1", {}, "readinessProbe: {initialDelaySeconds: soon}"))
+                .find("servers.yaml:13:47: error: cluster.pools[0].vllm_serve: initialDelaySeconds "
+                      "must be a whole number of seconds (got soon)"),
+            std::string::npos)
+      << said();
+}
+
+TEST_F(ServerLifeTest, APausedDeploymentIsNamed) {
+  (void)pool(deployment("paused: true"));
+  EXPECT_EQ(
+      said(),
+      "servers.yaml:5:3: warning: cluster.pools[0].vllm_serve.spec.paused: is not modelled: a "
+      "roll-out of a paused Deployment goes on\n");
+  (void)pool(deployment("paused: false"));
+  EXPECT_EQ(said(), "");
+}
+
+TEST_F(ServerLifeTest, CrashesThatEndAGroupAreNamed) {
+  const auto with = [&](const std::string& policy, const std::string& events) {
+    (void)load(
+        "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: web}\n"
+        "spec:\n  replicas: 2\n  leaderWorkerTemplate:\n    size: 2\n    " +
+            policy +
+            "\n    workerTemplate:\n"
+            "      spec: {containers: [{name: v, args: [vllm, serve, Qwen/Qwen3-8B]}]}\n",
+        {}, "events: [" + events + "]\n");
+    return said();
+  };
+  const std::string crashes =
+      "{kind: crash, at: 1s, servers: [0]}, {kind: crash, at: 9s, servers: [0]}";
+  const auto warning = [](const std::string& place, const std::string& policy) {
+    return "servers.yaml:" + place + ": warning: cluster.pools[0].vllm_serve: restartPolicy " +
+           policy +
+           " is not simulated: after a crash the process starts again in its pod, and waits for "
+           "longer each time\n";
+  };
+  EXPECT_EQ(with("restartPolicy: RecreateGroupOnPodRestart", crashes),
+            warning("8:20", "RecreateGroupOnPodRestart"));
+  EXPECT_EQ(with("restartPolicy: RecreateGroupAfterStart", crashes),
+            warning("8:20", "RecreateGroupAfterStart"));
+  EXPECT_EQ(with("networkConfig: {}", crashes).substr(0, 17), "servers.yaml:1:1:") << "the default";
+  EXPECT_EQ(with("restartPolicy: None", crashes), "");
+  EXPECT_EQ(with("restartPolicy: RecreateGroupOnPodRestart", "{kind: drain, at: 1s}"), "");
+}
+
 TEST_F(ServerLifeTest, ShutdownTimeoutIsOfTheCommand) {
   EXPECT_EQ(pool("kind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: "
                  "[{name: c, args: [vllm, serve, Qwen/Qwen3-8B, --shutdown-timeout, '60']}]}}}\n")
@@ -360,6 +460,20 @@ TEST_F(ServerLifeTest, TheProductionStacksChartHasKedaAndABudget) {
   EXPECT_EQ(off.most_evicted, "");
 }
 
+// What the values leave out is the chart's own: 15 s for both probes.
+TEST_F(ServerLifeTest, TheProductionStacksChartHasProbes) {
+  const auto with = [&](const std::string& probes) {
+    return pool("servingEngineSpec:\n  " + probes +
+                "\n  modelSpec: [{name: m, modelURL: Qwen/Qwen3-8B}]\n")
+        .start_up;
+  };
+  const sim::StartUpConfig one = with("startupProbe: {periodSeconds: 30}");
+  EXPECT_EQ(one.probe_period, Duration::seconds(30));
+  EXPECT_EQ(one.probe_delay, Duration::seconds(15));
+  EXPECT_EQ(with("readinessProbe: {initialDelaySeconds: 240}").probe_delay, Duration::seconds(240));
+  EXPECT_EQ(with("readinessProbe: {initialDelaySeconds: 240}").probe_period, Duration::seconds(5));
+}
+
 // api/internal/konfig/builtinpluginconsts/namereference.go of kustomize: references of built-in
 // kinds follow a new name, that of a ScaledObject stays.
 TEST_F(ServerLifeTest, NamesOfAKustomizeFolderReachItsScalers) {
@@ -389,6 +503,20 @@ TEST_F(ServerLifeTest, EveryKeyHasItsFate) {
   EXPECT_EQ(fate(23, 16), "no effect") << "serverAddress";
   EXPECT_EQ(fate(23, 34), "used") << "threshold";
   EXPECT_EQ(fate(29, 3), "used") << "maxUnavailable";
+}
+
+TEST_F(ServerLifeTest, TheAdaptersConfigMapIsUsed) {
+  (void)pool(deployment("replicas: 2") + hpa("maxReplicas: 5", kWaiting) +
+             "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: adapter}\ndata:\n"
+             "  config.yaml: |\n    rules:\n"
+             "    - seriesQuery: '{__name__=~\"^vllm:.*\"}'\n"
+             "      name: {matches: '^vllm:(.*)$', as: 'vllm_${1}'}\n"
+             "      metricsQuery: 'avg_over_time(<<.Series>>{<<.LabelMatchers>>}[10m])'\n");
+  EXPECT_EQ(said(), "");
+  bool is_used = false;
+  for (const KeyUse& use : ledger(found))
+    is_used |= use.path.ends_with("data.config.yaml") && use.fate == Fate::kUsed;
+  EXPECT_TRUE(is_used);
 }
 
 // A folder as a user has it, each object in a file of its own.

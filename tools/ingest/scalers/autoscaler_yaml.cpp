@@ -4,7 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <initializer_list>
+#include <regex>
 #include <utility>
 
 #include "base/scalar_parse.h"
@@ -78,6 +80,7 @@ class ScalerReader {
   void fail(const ConfigNode& at, std::string message, std::string hint = {}) {
     diagnostics_.error(at.where(), path_, std::move(message), std::move(hint));
   }
+  void add_adapter_rule(const ConfigNode& rule, const ConfigNode& query);
   void ignore(const Member& key, std::string_view why) {
     diagnostics_.key(
         key_use(key.key_where, kAutoscalerFormat, path_ + "." + key.key, Fate::kNoEffect, why));
@@ -116,12 +119,113 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
     text.replace(at, what.size(), by);
 }
 
-/// The series that a rule of prometheus-adapter is about: `name{...}` or `{__name__="name"}`.
-std::string series_in(const std::string& query) {
-  constexpr std::string_view kName = "__name__=\"";
-  if (const std::size_t at = query.find(kName); at != query.npos)
-    return query.substr(at + kName.size(), query.find('"', at + kName.size()) - at - kName.size());
-  return query.substr(0, query.find('{'));
+/// A regular expression of Go, as far as it is one of ECMAScript, too. Counted repetitions and long
+/// ones are refused: std::regex goes deeper with each state.
+std::regex regex_of(const std::string& text) {
+  constexpr std::size_t kLongest = 200;
+  if (text.size() > kLongest || text.find('{') != text.npos)
+    throw std::regex_error(std::regex_constants::error_complexity);
+  auto flags = std::regex::ECMAScript;
+#ifdef __GLIBCXX__
+  flags |= std::regex_constants::__polynomial;  // Otherwise it tries all ways.
+#endif
+  return std::regex(text, flags);
+}
+
+/// What a rule of prometheus-adapter says of the names of series (kubernetes-sigs/
+/// prometheus-adapter, pkg/naming/metric_namer.go). Throws std::regex_error.
+class AdapterNames {
+ public:
+  explicit AdapterNames(const ConfigNode& rule) {
+    read_query(text_at(rule, {"seriesQuery"}));
+    for (const Ptr& filter : items_at(rule, {"seriesFilters"}))
+      for (const bool is : {true, false})
+        if (const std::string text = text_at(*filter, {is ? "is" : "isNot"}); !text.empty())
+          add([re = regex_of(text), is](const std::string& name) {
+            return std::regex_search(name, re) == is;
+          });
+    const std::string matches = text_at(rule, {"name", "matches"});
+    matches_ = regex_of(matches.empty() ? ".*" : matches);
+    as_ = text_at(rule, {"name", "as"});
+    // More groups need an `as`: the adapter does not start without it.
+    if (as_.empty() && matches_.mark_count() > 1)
+      throw std::regex_error(std::regex_constants::error_backref);
+    if (as_.empty()) as_ = matches_.mark_count() == 0 ? "$0" : "$1";
+  }
+
+  /// The one name of `name{...}` and `{__name__="name"}`; empty for expressions.
+  const std::string& exact() const { return exact_; }
+
+  /// The metric that the adapter makes of a series; nothing for those that it leaves out.
+  std::optional<std::string> metric_of(const std::string& series) const {
+    std::smatch groups;
+    for (const auto& fits : tests_)
+      if (!fits(series)) return std::nullopt;
+    if (!std::regex_search(series, groups, matches_)) return std::nullopt;
+    return expanded(groups);
+  }
+
+ private:
+  void add(std::function<bool(const std::string&)> test) { tests_.push_back(std::move(test)); }
+
+  /// The matchers of `__name__` in a selector; Prometheus anchors their expressions.
+  void read_query(const std::string& query) {
+    constexpr std::string_view kLabel = "__name__";
+    exact_ = query.substr(0, query.find('{'));
+    for (std::size_t at = query.find(kLabel); at != query.npos; at = query.find(kLabel, at)) {
+      at += kLabel.size();
+      const std::size_t quote = query.find_first_of("\"'`", at);
+      if (quote == query.npos) break;
+      std::string op(trimmed(std::string_view(query).substr(at, quote - at))), value;
+      for (at = quote + 1; at < query.size() && query[at] != query[quote]; ++at) {
+        if (query[at] == '\\' && query[quote] != '`') ++at;
+        if (at < query.size()) value += query[at];
+      }
+      if (op == "=") exact_ = value;
+      if (op == "!=") add([value](const std::string& name) { return name != value; });
+      if (op == "=~" || op == "!~")
+        add([re = regex_of(value), is = op == "=~"](const std::string& name) {
+          return std::regex_match(name, re) == is;
+        });
+    }
+    if (!exact_.empty()) add([exact = exact_](const std::string& name) { return name == exact; });
+  }
+
+  /// Go's Regexp.Expand: `$1` and `${1}`, and `$1x` is a group called 1x, which is empty.
+  std::string expanded(const std::smatch& groups) const {
+    std::string out;
+    for (std::size_t at = 0; at < as_.size();) {
+      const bool braced = as_[at] == '$' && as_.substr(at + 1, 1) == "{";
+      const std::size_t from = at + (braced ? 2 : 1);
+      constexpr std::string_view kWord =
+          "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+      const std::size_t end = std::min(as_.find_first_not_of(kWord, from), as_.size());
+      const bool closed = !braced || (end < as_.size() && as_[end] == '}');
+      if (as_[at] != '$' || end == from || !closed) {
+        out += as_[at++];
+        continue;
+      }
+      std::size_t number = groups.size();
+      const char* const last = as_.data() + end;
+      if (std::from_chars(as_.data() + from, last, number).ptr == last && number < groups.size())
+        out += groups[number].str();
+      at = end + (braced ? 1 : 0);
+    }
+    return out;
+  }
+
+  std::string exact_, as_;
+  std::vector<std::function<bool(const std::string&)>> tests_;
+  std::regex matches_;
+};
+
+/// The names of all series that exist here.
+std::vector<std::string> series_names() {
+  std::vector<std::string> names;
+  for (const std::string& name : sim::fleet_metric_names())
+    for (const char* part : {"", "_bucket", "_sum", "_count"})
+      if (sim::series_of(name + part)) names.push_back(name + part);
+  return names;
 }
 
 void ScalerReader::take_one(const Member& member, const KeyRow& row, Members& into) {
@@ -174,18 +278,38 @@ void ScalerReader::add_rules(const ConfigNode& object) {
 
 /// kubernetes-sigs/prometheus-adapter docs/config.md: templates in double angles. Its resources say
 /// to which objects a series belongs; here all belong to the pool.
-void ScalerReader::add_adapter_rules(const ConfigNode& rules) {
-  for (const Ptr& rule : children_of(rules)) {
-    const ConfigNode* query = node_at(*rule, {"metricsQuery"});
-    const std::string series = series_in(text_at(*rule, {"seriesQuery"}));
-    if (query == nullptr || !query->is_scalar()) continue;
-    std::string text = query->text();
-    replace_all(text, "<<.Series>>", series);
-    replace_all(text, "<<.LabelMatchers>>", "");
-    replace_all(text, "<<.GroupBy>>", "pod");
-    const std::string as = text_at(*rule, {"name", "as"});
-    adapter_.emplace_back(as.empty() ? series : as, plain(text, query->where()));
+void ScalerReader::add_adapter_rule(const ConfigNode& rule, const ConfigNode& query) {
+  try {
+    const AdapterNames names(rule);
+    std::vector<std::string> series = series_names();
+    for (const Ptr& recorded : rules_) series.push_back(text_at(*recorded, {"record"}));
+    if (!names.exact().empty()) series = {names.exact()};
+    for (const std::string& name : series) {
+      const std::optional<std::string> metric = names.metric_of(name);
+      if (!metric) continue;
+      std::string text = query.text();
+      const std::pair<std::string_view, std::string_view> parts[] = {{"<< .", "<<."},
+                                                                     {" >>", ">>"},
+                                                                     {"<<.Series>>", name},
+                                                                     {"<<.LabelMatchers>>,", ""},
+                                                                     {"<<.LabelMatchers>>", ""},
+                                                                     {"<<.GroupBy>>", "pod"}};
+      for (const auto& [what, by] : parts) replace_all(text, what, by);
+      adapter_.emplace_back(*metric, plain(text, query.where()));
+    }
+  } catch (const std::regex_error&) {
+    diagnostics_.warning(rule.where(), path_,
+                         "prometheus-adapter's rule is not read: a regular expression in it is "
+                         "not understood, or leaves open what the metric is called",
+                         "write the query under `autoscaler.metrics` of the pool");
   }
+}
+
+void ScalerReader::add_adapter_rules(const ConfigNode& rules) {
+  for (const Ptr& rule : children_of(rules))
+    if (const ConfigNode* query = node_at(*rule, {"metricsQuery"});
+        query != nullptr && query->is_scalar())
+      add_adapter_rule(*rule, *query);
 }
 
 Ptr ScalerReader::scaling_rules(const ConfigNode& node) {
@@ -377,7 +501,7 @@ void ScalerReader::advanced(const ConfigNode& node, Members& into) {
       add_member(into, "behavior", behavior(*rules));
   }
   if (const ConfigNode* modifiers = node.child("scalingModifiers");
-      is_map(modifiers, "scalingModifiers")) {
+      is_map(modifiers, "scalingModifiers") && !modifiers->members().empty()) {
     Members keys;
     take(*modifiers, keys,
          {{"formula", Take::kText, "formula"},
@@ -389,12 +513,10 @@ void ScalerReader::advanced(const ConfigNode& node, Members& into) {
   }
 }
 
-/// KEDA takes every value but a false one for true.
 void ScalerReader::annotations(const ConfigNode& object, Members& into) {
   constexpr std::string_view kPrefix = "autoscaling.keda.sh/";
   constexpr std::array<std::string_view, 5> kKnown = {
       "paused", "paused-replicas", "paused-scale-in", "paused-scale-out", "force-activation"};
-  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
   const ConfigNode* map = node_at(object, {"metadata", "annotations"});
   if (map == nullptr || !map->is_map()) return;
   Members keys;
@@ -405,10 +527,9 @@ void ScalerReader::annotations(const ConfigNode& object, Members& into) {
       ignore(member, "it does not scale");
       continue;
     }
-    const bool is_false = std::ranges::find(kFalse, member.value->text()) != kFalse.end();
-    const std::string value = name == "paused-replicas" ? member.value->text()
-                              : is_false                ? "false"
-                                                        : "true";
+    const std::string value = name == "paused-replicas"              ? member.value->text()
+                              : is_false_in_go(member.value->text()) ? "false"
+                                                                     : "true";
     add_member(keys, with_underscores(name), plain(value, member.value->where()));
   }
   if (!keys.empty())
@@ -508,6 +629,11 @@ const ConfigNode* value_at_path(const ConfigNode& root, std::string_view path) {
 }
 
 }  // namespace
+
+bool is_false_in_go(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
+  return std::ranges::find(kFalse, text) != kFalse.end();
+}
 
 std::vector<ScalerObject> scalers_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                           Diagnostics& diagnostics,

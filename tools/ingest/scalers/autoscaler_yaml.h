@@ -16,6 +16,9 @@ namespace routesim::tools {
 /// Name of the format in the ledger of keys.
 inline constexpr std::string_view kAutoscalerFormat = "autoscaler manifest";
 
+/// Whether Go's ParseBool takes an annotation for false; KEDA takes all else for true.
+bool is_false_in_go(std::string_view text);
+
 /// One object that scales a workload.
 struct ScalerObject {
   SourceLocation where = {};

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/scalers/autoscaler_yaml.h"
+#include "tools/ingest/tree/config_merge.h"
 #include "tools/ingest/tree/data_table.h"
 #include "tools/ingest/tree/nodes.h"
 #include "tools/ingest/tree/shell_words.h"
@@ -77,8 +78,7 @@ std::string target_kind(const ConfigNode& scaler) {
 bool scales(const ConfigNode& scaler, const ServerLife& life) {
   const std::string kind = target_kind(scaler);
   return !life.name.empty() && text_at(scaler, {"spec", "scaleTargetRef", "name"}) == life.name &&
-         (kind.empty() || life.kind.empty() || kind == life.kind) &&
-         is_in_namespace(scaler, life.name_space);
+         (kind.empty() || life.kind.empty() || kind == life.kind);
 }
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
@@ -257,15 +257,23 @@ class LifeReader {
     return nullptr;
   }
 
-  /// Kubernetes' default period is 10 s (k8s.io/api core/v1, Probe).
-  Ptr probe_period() {
-    if (life_.probe == nullptr || !life_.probe->is_map()) return nullptr;
-    const ConfigNode* period = life_.probe->child("periodSeconds");
-    if (period == nullptr || period->is_null() || period->text() == "0")
-      return plain("10", life_.probe->where());
-    if (whole_in(*period)) return plain(period->text(), period->where());
-    fail(*period, "periodSeconds must be a whole number of seconds (" + got(*period) + ")");
-    return nullptr;
+  /// `probe_period`, `probe_delay` and `probe_repeats` of start_up. Kubernetes' defaults are 10 s,
+  /// 0 and 1 (k8s.io/api core/v1, Probe).
+  std::vector<Member> probes() {
+    const Ptr& first = life_.startup != nullptr ? life_.startup : life_.readiness;
+    if (first == nullptr || !first->is_map()) return {};
+    Members out;
+    const auto add = [&](const char* key, std::int64_t seconds) {
+      add_member(out, key, plain(std::to_string(seconds), first->where()));
+    };
+    add("probe_period", probed(first, "periodSeconds", 10));
+    if (const std::int64_t delay = std::max(probed(life_.startup, "initialDelaySeconds", 0),
+                                            probed(life_.readiness, "initialDelaySeconds", 0));
+        delay > 0)
+      add("probe_delay", delay);
+    if (const std::int64_t more = probed(life_.readiness, "successThreshold", 1) - 1; more > 0)
+      add("probe_repeats", more * probed(life_.readiness, "periodSeconds", 10));
+    return out;
   }
 
   std::vector<Member> roll_out() {
@@ -283,6 +291,17 @@ class LifeReader {
   }
 
  private:
+  /// A whole number of a probe; Kubernetes' default where it is absent or 0.
+  std::int64_t probed(const Ptr& probe, const std::string& key, std::int64_t standard) {
+    const ConfigNode* node = probe == nullptr || !probe->is_map() ? nullptr : probe->child(key);
+    if (node == nullptr || node->is_null()) return standard;
+    const std::optional<std::int64_t> number = whole_in(*node);
+    if (!number)
+      fail(*node, key + " must be a whole number" +
+                      (key.ends_with("Seconds") ? " of seconds (" : " (") + got(*node) + ")");
+    return number.value_or(0) == 0 ? standard : *number;
+  }
+
   std::vector<Member> bounds_of_kind() {
     const ConfigNode& object = *life_.workload;
     const std::string kind = kind_of_object(object);
@@ -365,7 +384,18 @@ void each_object(const Ptr& root, Visit visit) {
 }
 
 bool is_about_others(const ConfigNode& object) {
-  return is_scaler(object) || is_budget(object) || kind_of_object(object) == "PrometheusRule";
+  return is_scaler(object) || is_budget(object) || is_rules(object);
+}
+
+/// ScaledObject.NeedToBePausedByAnnotation of KEDA: the operator leaves the number alone.
+bool is_paused(const ConfigNode& scaler) {
+  const ConfigNode* keys = node_at(scaler, {"metadata", "annotations"});
+  const auto find = [&](const char* key) {
+    return keys != nullptr && keys->is_map() ? keys->child(key) : nullptr;
+  };
+  const ConfigNode* paused = find("autoscaling.keda.sh/paused");
+  return find("autoscaling.keda.sh/paused-replicas") != nullptr ||
+         (paused != nullptr && !is_false_in_go(paused->text()));
 }
 
 }  // namespace
@@ -376,14 +406,24 @@ void note_pod_life(const ConfigNode& pod, ServerLife& life) {
 
 void note_container_life(const ConfigNode& container, ServerLife& life) {
   life.pre_stop = value_at(container, {"lifecycle", "preStop"});
-  life.probe = value_at(container, {"readinessProbe"});
-  if (life.probe == nullptr) life.probe = value_at(container, {"startupProbe"});
+  life.readiness = value_at(container, {"readinessProbe"});
+  life.startup = value_at(container, {"startupProbe"});
 }
 
 // helm/templates of vllm-project/production-stack@183a136: scaledobject-vllm.yaml,
-// pdb-vllm-multi.yaml, _helpers.tpl (chart.engineStrategy).
+// pdb-vllm-multi.yaml, _helpers.tpl (chart.engineStrategy, chart.probes); values.yaml.
 void note_stack_life(const ConfigNode& values, const ConfigNode& model, ServerLife& life) {
   const SourceLocation& at = model.where();
+  const auto probe = [&](std::string_view name, const char* period) {
+    const Ptr said = value_at(values, {"servingEngineSpec", name});
+    if (said == nullptr || !said->is_map()) return said;
+    return merge_configs(tree::map({{"initialDelaySeconds", plain("15", said->where())},
+                                    {"periodSeconds", plain(period, said->where())}},
+                                   said->where()),
+                         said);
+  };
+  life.startup = probe("startupProbe", "10");
+  life.readiness = probe("readinessProbe", "5");
   const auto object = [&](const char* kind, const Ptr& spec) {
     return tree::map({{"apiVersion", plain("v1", spec->where())},
                       {"kind", plain(kind, spec->where())},
@@ -437,18 +477,18 @@ void LifeObjects::add(const ConfigNode::Ptr& root) {
 
 void LifeObjects::give(ServerLife& life, const std::vector<ConfigNode::Ptr>& labels) {
   const Labels pairs = pairs_of(labels);
+  const auto give_one = [&](Object& object, std::vector<Ptr>& to) {
+    object.given |= is_in_namespace(*object.node, life.name_space);
+    if (is_in_namespace(*object.node, life.name_space))
+      to.push_back(object.node);
+    else
+      object.elsewhere = life.name_space;
+  };
   for (Object& scaler : scalers_)
-    if (scales(*scaler.node, life)) {
-      scaler.given = true;
-      life.scalers.push_back(scaler.node);
-    }
+    if (scales(*scaler.node, life)) give_one(scaler, life.scalers);
   // A chart's own budget has no selector here.
   for (Object& budget : budgets_)
-    if (!labels.empty() && selects(*budget.node, pairs) &&
-        is_in_namespace(*budget.node, life.name_space)) {
-      budget.given = true;
-      life.budgets.push_back(budget.node);
-    }
+    if (!labels.empty() && selects(*budget.node, pairs)) give_one(budget, life.budgets);
   if (life.scalers.empty()) return;
   for (Object& rule : rules_) {
     rule.given = true;
@@ -464,34 +504,38 @@ bool LifeObjects::was_given() const {
 }
 
 void LifeObjects::warn_of_unused(const std::string& key_path, Diagnostics& diagnostics) const {
+  const auto warn = [&](const Object& unused, const ConfigNode* at, const std::string& why,
+                        const std::string& whose) {
+    const std::string own = text_at(*unused.node, {"metadata", "namespace"});
+    diagnostics.warning(
+        (at != nullptr ? *at : *unused.node).where(), key_path,
+        "is not used: " +
+            (unused.elsewhere.empty() ? why
+                                      : "its namespace is " + printable(own) + ", and that of " +
+                                            whose + " is " + printable(unused.elsewhere)) +
+            " (" + kind_of_object(*unused.node) + ")");
+  };
   for (const Object& scaler : scalers_) {
     if (scaler.given) continue;
-    const ConfigNode& object = *scaler.node;
-    const ConfigNode* target = node_at(object, {"spec", "scaleTargetRef", "name"});
-    const std::string kind = target_kind(object);
-    diagnostics.warning(
-        target != nullptr ? target->where() : object.where(), key_path,
-        "is not used: " +
-            (target == nullptr
-                 ? "it names nothing that it scales"
-                 : (kind.empty() ? "" : "no " + printable(kind) + " called ") +
-                       printable(target->text()) + (kind.empty() ? " starts none" : " starts any") +
-                       " of the servers in this file") +
-            " (" + kind_of_object(object) + ")");
+    const ConfigNode* target = node_at(*scaler.node, {"spec", "scaleTargetRef", "name"});
+    const std::string kind = printable(target_kind(*scaler.node));
+    const std::string name = target == nullptr ? "" : printable(target->text());
+    warn(scaler, target,
+         target == nullptr ? "it names nothing that it scales"
+                           : (kind.empty() ? name + " starts none"
+                                           : "no " + kind + " called " + name + " starts any") +
+                                 " of the servers in this file",
+         kind + (kind.empty() ? "" : " ") + name);
   }
-  for (const Object& budget : budgets_) {
-    if (budget.given) continue;
-    const ConfigNode* selector = node_at(*budget.node, {"spec", "selector"});
-    diagnostics.warning((selector != nullptr ? *selector : *budget.node).where(), key_path,
-                        "is not used: it selects the pods of none of the servers in this file "
-                        "(PodDisruptionBudget)");
-  }
+  for (const Object& budget : budgets_)
+    if (!budget.given)
+      warn(budget, node_at(*budget.node, {"spec", "selector"}),
+           "it selects the pods of none of the servers in this file", "the pods that it selects");
 }
 
 void LifeObjects::note_all_keys(const std::string& key_path, Diagnostics& diagnostics) const {
   for (const std::vector<Object>* list : {&scalers_, &budgets_, &rules_})
     for (const Object& object : *list) {
-      if (!is_about_others(*object.node)) continue;  // ConfigMaps stay with the server's files.
       for_each_key(*object.node, nullptr,
                    [&](const ConfigNode&, const std::string& below, const SourceLocation& key) {
                      // The scalers' reader warns of metrics that are not modelled.
@@ -521,14 +565,18 @@ ConfigNode::Ptr without_life_objects(const ConfigNode::Ptr& root) {
 }
 
 // A HorizontalPodAutoscaler leaves workloads at 0 alone (ScalingDisabled, horizontal.go of
-// Kubernetes v1.36). KEDA raises them to its minimum.
+// Kubernetes v1.36). KEDA raises them to its minimum, but those that have an idle number or are
+// paused (RequestScale, pkg/scaling/executor/scale_scaledobjects.go).
 ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLife& life) {
   if (life.scalers.size() != 1) return replicas;
   const ConfigNode& scaler = *life.scalers.front();
   const bool is_keda = is_scaled_object(scaler);
   const std::optional<std::int64_t> number =
       replicas == nullptr ? std::optional<std::int64_t>(1) : whole_in(*replicas);
-  if (!number || (*number == 0 && !is_keda)) return replicas;
+  const bool is_left_at_zero =
+      !is_keda || scalar_at(scaler, {"spec", "idleReplicaCount"}) != nullptr;
+  if (!number || (*number == 0 && is_left_at_zero)) return replicas;
+  if (is_keda && is_paused(scaler)) return replicas;
   const auto bound = [&](const char* key, const char* standard) {
     const Ptr value = scalar_at(scaler, {"spec", key});
     return value != nullptr && whole_in(*value) ? value : plain(standard, scaler.where());
@@ -555,10 +603,24 @@ std::vector<ConfigNode::Member> life_keys(const ServerLife& life,
     const SourceLocation at = termination.front().key_where;
     add_member(keys, "termination", ConfigNode::make_map(std::move(termination), at));
   }
-  if (!says("start_up.probe_period"))
-    if (const Ptr period = reader.probe_period())
-      add_member(keys, "start_up", tree::map({{"probe_period", period}}, period->where()));
+  Members start_up = reader.probes();
+  std::erase_if(start_up, [&](const Member& key) { return says("start_up." + key.key); });
+  if (!start_up.empty()) {
+    const SourceLocation at = start_up.front().key_where;
+    add_member(keys, "start_up", ConfigNode::make_map(std::move(start_up), at));
+  }
   return keys;
+}
+
+// kubernetes-sigs/lws, pkg/controllers/pod_controller.go (handleRestartPolicy): any container that
+// starts again has the leader deleted, unless the policy is None or Default. The webhook's default
+// is RecreateGroupOnPodRestart.
+ConfigNode::Ptr group_restart(const ServerLife& life) {
+  if (life.workload == nullptr || life.kind != "LeaderWorkerSet") return nullptr;
+  const Ptr policy = value_at(*life.workload, {"spec", "leaderWorkerTemplate", "restartPolicy"});
+  const std::string text = policy == nullptr || policy->is_null() ? "" : policy->text();
+  if (text.empty()) return plain("RecreateGroupOnPodRestart", life.workload->where());
+  return text == "None" || text == "Default" ? nullptr : policy;
 }
 
 std::vector<ConfigNode::Member> roll_out_bounds(const ServerLife& life, const std::string& key_path,

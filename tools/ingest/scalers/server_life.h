@@ -21,7 +21,8 @@ struct ServerLife {
   ConfigNode::Ptr workload = {};    ///< The object; null where there is none.
   ConfigNode::Ptr grace = {};       ///< terminationGracePeriodSeconds.
   ConfigNode::Ptr pre_stop = {};    ///< The engine's preStop hook.
-  ConfigNode::Ptr probe = {};       ///< The engine's readiness probe, else its startup probe.
+  ConfigNode::Ptr readiness = {};   ///< The engine's readinessProbe.
+  ConfigNode::Ptr startup = {};     ///< Its startupProbe, after which that one begins.
   std::int64_t pods_of_server = 1;  ///< A LeaderWorkerSet has more.
   std::vector<ConfigNode::Ptr> scalers = {};  ///< HorizontalPodAutoscalers, ScaledObjects.
   std::vector<ConfigNode::Ptr> budgets = {};  ///< PodDisruptionBudgets.
@@ -57,6 +58,7 @@ class LifeObjects {
   struct Object {
     ConfigNode::Ptr node;
     bool given = false;
+    std::string elsewhere = {};  ///< The namespace of what it is about, where it has another.
   };
   std::vector<Object> scalers_, budgets_, rules_;
 };
@@ -65,7 +67,8 @@ class LifeObjects {
 ConfigNode::Ptr without_life_objects(const ConfigNode::Ptr& root);
 
 /// The number of servers that an autoscaler leaves of `replicas` (null: 1) at its first look:
-/// within its bounds. What is no number comes back as it is.
+/// within its bounds, but for KEDA's idle and paused objects. What is no number comes back as it
+/// is.
 ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLife& life);
 
 /// The keys of the pool that they stand for (`autoscaler`, `most_evicted` or `min_available`,
@@ -74,6 +77,10 @@ ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLi
 std::vector<ConfigNode::Member> life_keys(const ServerLife& life,
                                           const std::function<bool(std::string_view)>& says,
                                           const std::string& key_path, Diagnostics& diagnostics);
+
+/// Why a crash ends more than its container, at its place: the servers are groups of a
+/// LeaderWorkerSet, which makes the whole group new. Null where they are not.
+ConfigNode::Ptr group_restart(const ServerLife& life);
 
 /// `max_surge` and `max_unavailable` of the workload's roll-outs, or `recreate`; none where it
 /// leaves them to Kubernetes' defaults for Deployments.

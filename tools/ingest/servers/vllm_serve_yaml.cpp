@@ -229,16 +229,18 @@ struct FoundRouter {
   RouterChoice choice;
 };
 
-/// The bounds that the workload of a pool sets for its roll-outs.
-struct FoundRollOut {
-  std::string pool;  ///< Its name.
-  Members bounds;
+/// What the workload of a pool says of the events that happen to it.
+struct FoundWorkload {
+  std::string pool;        ///< Its name.
+  std::string path;        ///< Of the key that names its file.
+  Members roll_outs;       ///< Their bounds.
+  Ptr group_restart = {};  ///< See group_restart().
 };
 
 /// What the files of all servers say of other parts of the scenario.
 struct FoundBeside {
   std::vector<FoundRouter> routers;
-  std::vector<FoundRollOut> roll_outs;
+  std::vector<FoundWorkload> workloads;
 };
 
 Ptr pool_without(const Ptr& pool, const std::string& path, StartsOfFiles& files,
@@ -264,8 +266,9 @@ Ptr pool_without(const Ptr& pool, const std::string& path, StartsOfFiles& files,
   if (start && !start->router.product.empty()) beside.routers.push_back({path, start->router});
   if (start) filled = fill_pool(own, *start, serve->value->where(), serve_path, found);
   if (start)
-    beside.roll_outs.push_back(
-        {text_at(*own, {"name"}), roll_out_bounds(start->life, serve_path, found)});
+    beside.workloads.push_back({text_at(*own, {"name"}), serve_path,
+                                roll_out_bounds(start->life, serve_path, found),
+                                group_restart(start->life)});
   // The errors of the start have been reported; a missing model would only follow from them.
   if (found.has_errors()) filled = merge_configs(placeholder(serve->value->where()), filled);
   append(diagnostics, found);
@@ -313,19 +316,29 @@ Ptr with_router(const Ptr& scenario, const std::vector<FoundRouter>& routers,
   return merge_configs(tree::map({{"routing", routing}}, first.where), scenario);
 }
 
-/// The scenario whose roll-outs have the bounds of their workloads, where they state none.
-Ptr with_roll_outs(const Ptr& scenario, const std::vector<FoundRollOut>& found) {
+/// The scenario whose roll-outs have the bounds of their workloads, where they state none. Warns of
+/// crashes that end more than a container.
+Ptr with_workloads(const Ptr& scenario, std::vector<FoundWorkload> found,
+                   Diagnostics& diagnostics) {
   if (found.empty() || !scenario->is_map()) return scenario;
   return change_member(scenario, "events", [&](const Ptr& events) {
     if (!events->is_sequence()) return events;
     return with_children(events, [&](const Ptr& event) {
-      if (!event->is_map() || text_at(*event, {"kind"}) != "roll-out") return event;
-      const std::string pool = text_at(*event, {"pool"});
-      const auto of = std::ranges::find_if(found, [&](const FoundRollOut& one) {
+      if (!event->is_map()) return event;
+      const std::string kind = text_at(*event, {"kind"}), pool = text_at(*event, {"pool"});
+      const auto of = std::ranges::find_if(found, [&](const FoundWorkload& one) {
         return pool.empty() ? found.size() == 1 : one.pool == pool;
       });
       if (of == found.end()) return event;
-      return merge_configs(ConfigNode::make_map(of->bounds, event->where()), event);
+      if (kind == "crash" && of->group_restart != nullptr) {
+        diagnostics.warning(of->group_restart->where(), of->path,
+                            "restartPolicy " + printable(of->group_restart->text()) +
+                                " is not simulated: after a crash the process starts again in its "
+                                "pod, and waits for longer each time");
+        of->group_restart = nullptr;  // Once.
+      }
+      if (kind != "roll-out") return event;
+      return merge_configs(ConfigNode::make_map(of->roll_outs, event->where()), event);
     });
   });
 }
@@ -344,7 +357,8 @@ Ptr without_vllm_serve(const Ptr& scenario, Diagnostics& diagnostics) {
       });
     });
   });
-  return with_roll_outs(with_router(filled, beside.routers, diagnostics), beside.roll_outs);
+  return with_workloads(with_router(filled, beside.routers, diagnostics),
+                        std::move(beside.workloads), diagnostics);
 }
 
 std::string_view vllm_spelling(std::string_view key) {
