@@ -1,6 +1,4 @@
 // What models add to a step: adapters and drafters.
-#include "models/roofline_parts.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -9,6 +7,7 @@
 #include "models/launches.h"
 #include "models/lora.h"
 #include "models/roofline.h"
+#include "models/roofline_parts.h"
 #include "models/speculation.h"
 #include "models/ticks.h"
 #include "tests/models/model_fixture.h"
