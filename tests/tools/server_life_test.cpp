@@ -126,7 +126,8 @@ TEST_F(ServerLifeTest, KedaLeavesIdleAndPausedServersAlone) {
   EXPECT_EQ(with("0", "minReplicaCount: 2"), 2);
   EXPECT_EQ(with("0", "minReplicaCount: 2", "{autoscaling.keda.sh/paused: 'true'}"), 0);
   EXPECT_EQ(with("0", "minReplicaCount: 2", "{autoscaling.keda.sh/paused: 'False'}"), 2);
-  EXPECT_EQ(with("9", "maxReplicaCount: 4", "{autoscaling.keda.sh/paused-replicas: '3'}"), 9);
+  EXPECT_EQ(with("9", "maxReplicaCount: 4", "{autoscaling.keda.sh/paused: '1'}"), 9);
+  EXPECT_EQ(with("9", "maxReplicaCount: 4", "{autoscaling.keda.sh/paused-replicas: '3'}"), 3);
 }
 
 TEST_F(ServerLifeTest, AHorizontalPodAutoscalerBoundsTheReplicas) {

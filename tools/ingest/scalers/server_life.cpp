@@ -387,15 +387,16 @@ bool is_about_others(const ConfigNode& object) {
   return is_scaler(object) || is_budget(object) || is_rules(object);
 }
 
-/// ScaledObject.NeedToBePausedByAnnotation of KEDA: the operator leaves the number alone.
-bool is_paused(const ConfigNode& scaler) {
-  const ConfigNode* keys = node_at(scaler, {"metadata", "annotations"});
-  const auto find = [&](const char* key) {
-    return keys != nullptr && keys->is_map() ? keys->child(key) : nullptr;
-  };
-  const ConfigNode* paused = find("autoscaling.keda.sh/paused");
-  return find("autoscaling.keda.sh/paused-replicas") != nullptr ||
-         (paused != nullptr && !is_false_in_go(paused->text()));
+/// What a paused ScaledObject leaves of `replicas` (NeedToBePausedByAnnotation of KEDA); nothing
+/// where it is not paused.
+std::optional<Ptr> paused_replicas(const ConfigNode& scaler, const Ptr& replicas) {
+  const Ptr keys = value_at(scaler, {"metadata", "annotations"});
+  if (keys == nullptr || !keys->is_map()) return std::nullopt;
+  if (const Ptr at = scalar_at(*keys, {"autoscaling.keda.sh/paused-replicas"}))
+    return whole_in(*at) ? plain(at->text(), at->where()) : replicas;
+  const Ptr paused = scalar_at(*keys, {"autoscaling.keda.sh/paused"});
+  if (paused == nullptr || is_false_in_go(paused->text())) return std::nullopt;
+  return replicas;
 }
 
 }  // namespace
@@ -575,8 +576,8 @@ ConfigNode::Ptr bounded_replicas(const ConfigNode::Ptr& replicas, const ServerLi
       replicas == nullptr ? std::optional<std::int64_t>(1) : whole_in(*replicas);
   const bool is_left_at_zero =
       !is_keda || scalar_at(scaler, {"spec", "idleReplicaCount"}) != nullptr;
+  if (const auto held = is_keda ? paused_replicas(scaler, replicas) : std::nullopt) return *held;
   if (!number || (*number == 0 && is_left_at_zero)) return replicas;
-  if (is_keda && is_paused(scaler)) return replicas;
   const auto bound = [&](const char* key, const char* standard) {
     const Ptr value = scalar_at(scaler, {"spec", key});
     return value != nullptr && whole_in(*value) ? value : plain(standard, scaler.where());
