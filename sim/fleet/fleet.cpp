@@ -215,15 +215,9 @@ void Fleet::apply(const Due& due, SimTime now) {
       recover(due, now);
       break;
     case What::kRouterBack:
-      if (!end_spell(due)) begin_router(due.subject, now);
-      break;
     case What::kRouterEnds:
-      if (election_->end_drain(due.subject)) end_router(due.subject, due.event, now);
-      break;
     case What::kElected:
-      election_->serve(due.subject);
-      actions_.lead_router(due.subject, now);
-      note(now, "leads", "router " + std::to_string(due.subject));
+      apply_to_router(due, now);
       break;
     case What::kHappens:
       happen(due.subject, now);
@@ -231,6 +225,18 @@ void Fleet::apply(const Due& due, SimTime now) {
     case What::kScale:
       look(due.subject, now);
       break;
+  }
+}
+
+void Fleet::apply_to_router(const Due& due, SimTime now) {
+  if (due.what == What::kRouterBack) {
+    if (!end_spell(due)) begin_router(due.subject, now);
+  } else if (due.what == What::kRouterEnds) {
+    if (election_->end_drain(due.subject)) end_router(due.subject, due.event, now);
+  } else {
+    election_->serve(due.subject);
+    actions_.lead_router(due.subject, now);
+    note(now, "leads", "router " + std::to_string(due.subject));
   }
 }
 

@@ -229,6 +229,7 @@ class Fleet {
   bool is_due_besides(std::initializer_list<What> kinds) const;
   std::int64_t validity(What what, std::uint32_t subject) const;
   void apply(const Due& due, SimTime now);
+  void apply_to_router(const Due& due, SimTime now);
   void end_if_drained(std::uint32_t server, SimTime now);
   void join(std::uint32_t server, SimTime now);
   void leave(std::uint32_t server, SimTime now);
