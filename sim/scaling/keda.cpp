@@ -146,6 +146,11 @@ std::optional<std::int32_t> KedaOperator::poll(SimTime now, const KedaScale& sca
   return request_scale(now, scale.replicas, is_active, is_error);
 }
 
+// status.lastActiveTime is a metav1.Time, which the API server keeps in whole seconds.
+static SimTime whole_second(SimTime at) {
+  return at - Duration::nanoseconds(at.ns() % 1'000'000'000);
+}
+
 std::optional<std::int32_t> KedaOperator::to_idle(SimTime now) const {
   if (spec_.annotations.pauses_scale_in) return std::nullopt;
   // A scale that was never active waits for the initial period alone.
@@ -165,10 +170,10 @@ std::optional<std::int32_t> KedaOperator::request_scale(SimTime now, std::int32_
   if (is_active || spec_.annotations.forces_activation) {
     if ((idle && replicas < spec_.min_replicas) || replicas == 0) {
       if (spec_.annotations.pauses_scale_out) return std::nullopt;
-      last_active_ = now;
+      last_active_ = whole_second(now);
       return std::max(1, spec_.min_replicas);
     }
-    if (!is_error) last_active_ = now;
+    if (!is_error) last_active_ = whole_second(now);
     return std::nullopt;
   }
   if (is_error && (!spec_.fallback || spec_.fallback->replicas != 0)) return std::nullopt;

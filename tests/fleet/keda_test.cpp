@@ -117,6 +117,18 @@ TEST(Keda, GoesToZeroAfterTheCooldownAndBackAtOnce) {
   EXPECT_EQ(keda.poll(second(390), {0, 0}, {0.5}), 1);
 }
 
+// The API server keeps the last active time in whole seconds: 97.5 s become 97, and 300 s later is
+// before 397.5 s.
+TEST(Keda, CoolsDownFromAWholeSecond) {
+  KedaSpec spec;
+  spec.triggers = {{}};
+  KedaOperator keda(spec, second(0));
+  const auto half = [](int s) { return second(s) + Duration::milliseconds(500); };
+  EXPECT_EQ(keda.poll(half(97), {2, 2}, {4.0}), std::nullopt);
+  EXPECT_EQ(keda.poll(half(396), {2, 2}, {0.0}), std::nullopt);
+  EXPECT_EQ(keda.poll(half(397), {2, 2}, {0.0}), 0);
+}
+
 // Replays trajectories that KEDA's own functions walked. keda_vectors.jsonl holds one trajectory a
 // line: the answers of RequestScale (pkg/scaling/executor), GetMetricsWithFallback (pkg/fallback),
 // HandleScalingModifiers (pkg/scaling/modifiers) and ValidateAndCompileScalingModifiers of

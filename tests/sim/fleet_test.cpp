@@ -247,6 +247,7 @@ TEST(Fleet, LosesTheMachineOfAPodThatEnds) {
 TEST(Fleet, KeepsTheDisruptionBudget) {
   FleetPool pool = pool_of(2, 4);
   pool.start_up.load = ms(6'960);  // ready after 7 s
+  pool.most_evicted = "1";
   const Lines lines = told({pool}, {event(FleetEventKind::kDrain, 10, {0, 1})});
   EXPECT_EQ(lines, (Lines{"leave 2 0", "leave 3 0", "stop 0 10", "leave 0 12", "start 2 7010",
                           "join pod 1 at 2 7011", "stop 1 10010", "leave 1 10012", "start 0 17010",
@@ -524,10 +525,11 @@ TEST(Fleet, TakesABudgetOfWhatIsWantedNow) {
 // two may be evicted, and an autoscaler counts both.
 TEST(Fleet, TakesALostServerForReadyForAWhile) {
   const FleetEventConfig loss = event(FleetEventKind::kNodeLoss, 10, {0});
+  FleetPool pool = pool_of(2, 6);
+  pool.most_evicted = "1";
   const auto evicted_at = [&](std::int64_t at) {
     FleetResult result;
-    (void)told({pool_of(2, 6)}, {loss, event(FleetEventKind::kDrain, at, {1})}, {}, &result,
-               100'000);
+    (void)told({pool}, {loss, event(FleetEventKind::kDrain, at, {1})}, {}, &result, 100'000);
     const std::vector<std::string> marks = marks_of(result);
     return std::ranges::count(marks, "p-1 is evicted");
   };
