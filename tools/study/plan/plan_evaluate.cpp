@@ -719,8 +719,7 @@ std::vector<std::vector<DayOfFleet>> run_day(const PlanSpace& space,
     DayOfFleet& out = outcomes[i / modes][mode];
     out = day_outcome(space, fleet, *run);
     for (const std::string& note : run->notes)
-      if (note.starts_with("autoscaler of "))
-        out.note += (out.note.empty() ? "" : "; ") + note;
+      if (note.starts_with("autoscaler of ")) out.note += (out.note.empty() ? "" : "; ") + note;
     if (mode > 0) out.autoscaler = space.config.autoscalers[mode - 1].name;
   });
   return outcomes;
