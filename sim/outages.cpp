@@ -67,6 +67,7 @@ void Outages::start(std::uint32_t server, SimTime now) {
 
 void Outages::stop(std::uint32_t server, ServerEnd how, SimTime now) {
   vanished_[server] = how == ServerEnd::kVanished;
+  stopping_ = server;
   for_each_replica(server, [&](std::uint32_t r) {
     servers_.replica(r).advance_to(now);
     flow_.after_touch(r, now);
@@ -81,6 +82,7 @@ void Outages::stop(std::uint32_t server, ServerEnd how, SimTime now) {
     router_.set_up(router_.row(EndpointId(e)), false, now);
   moves_.disaggregation().forget_orphans(range.first, range.end);
   lose_requests(server, how, now);
+  stopping_.reset();
 }
 
 void Outages::lose_machine(std::uint32_t server, SimTime now) {
@@ -148,12 +150,20 @@ void Outages::stop_router(std::uint32_t process, SimTime now) {
 
 void Outages::count_failure(const Route& route, bool prefill_alone, SimTime now) {
   const auto count = [&](std::uint32_t server, EndpointId e) {
-    if (finds_dead_) fleet_.find_dead(servers_.server_of(e), now);
     if (router_.on_outcome(route, server, false, now))
       fleet_.mark(now, "trips a router's breaker", servers_.server_of(e));
   };
   if (route.prefill) count(route.pick.prefill_server, *route.prefill);
   if (!prefill_alone) count(route.pick.server, route.endpoint);
+}
+
+void Outages::find_dead(const Route& route, SimTime now) {
+  const auto find = [&](std::uint32_t server) {
+    if (server == stopping_ || !fleet_.serves(server)) fleet_.find_dead(server, now);
+  };
+  if (!finds_dead_) return;
+  if (route.prefill) find(servers_.server_of(*route.prefill));
+  find(servers_.server_of(route.endpoint));
 }
 
 std::optional<Duration> Outages::retry(LiveRequest& live, RetriedByRouter what) const {

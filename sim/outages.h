@@ -50,8 +50,10 @@ class Outages final : private FleetActions {
   /// The routers are proxies, whose clients lose their connections with them.
   bool proxies() const { return proxies_; }
   /// A prefill server, or both servers of a request, failed before they answered: a breaker may
-  /// open, or the router leaves out the one that is gone.
+  /// open.
   void count_failure(const Route& route, bool prefill_alone, SimTime now);
+  /// A request was lost: a router that notices leaves out the server that is gone.
+  void find_dead(const Route& route, SimTime now);
   /// The back-off of a request that its router tries again by itself; nothing where it does not.
   std::optional<Duration> retry(LiveRequest& live, RetriedByRouter what) const;
   /// Null where nobody asks.
@@ -92,7 +94,8 @@ class Outages final : private FleetActions {
   EventQueue& queue_;
   RequestFlow& flow_;
   RouterRetries retries_;
-  bool finds_dead_;  ///< DiscoveryFacts::finds_dead.
+  bool finds_dead_;                          ///< DiscoveryFacts::finds_dead.
+  std::optional<std::uint32_t> stopping_{};  ///< The server that stop() is about.
   std::uint64_t seed_;
   bool proxies_;                ///< The routers carry the requests that they route.
   std::vector<bool> vanished_;  ///< By server: nobody answers there, not even to refuse.

@@ -51,7 +51,7 @@ void RunRecorder::on_sent(const workloads::Request& request, SimTime now) {
   metrics_.on_sent(request, now);
 }
 
-RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome outcome, bool whole,
+RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome outcome, bool served,
                                    SimTime now) {
   const workloads::Request& request = live.request;
   RequestRecord record;
@@ -80,7 +80,7 @@ RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome o
   record.tier = live.tier;
   record.tier.pulled_tokens = std::min(record.tier.pulled_tokens, record.tier.loaded_tokens);
   metrics_.on_done(record, record.failure);
-  if (whole && outcome != workloads::Outcome::kSuccess)
+  if (served && outcome != workloads::Outcome::kSuccess)
     metrics_.on_turned_away(request.stage, record.failure);
   return record;
 }

@@ -31,9 +31,9 @@ class RunRecorder {
   void enter_stage(StageId stage, SimTime now);
   void on_sent(const workloads::Request& request, SimTime now);
   void on_gap(StageId stage, Duration gap);
-  /// The client is done with a request: counts its latencies. `whole`: no server was missing since
-  /// it was sent.
-  RequestRecord on_done(const LiveRequest& live, workloads::Outcome outcome, bool whole,
+  /// The client is done with a request: counts its latencies. `served`: since it was sent there
+  /// was always somebody to serve it.
+  RequestRecord on_done(const LiveRequest& live, workloads::Outcome outcome, bool served,
                         SimTime now);
   /// After the observers have heard of it: counts it as routed, and ends the stage with its last.
   void close(const RequestRecord& record, StageId stage, SimTime now);

@@ -206,8 +206,7 @@ void Simulation::handle(const Event& e) {
       go_again(e.subject, e.time);
       break;
     case EventKind::kFleet:
-      outages_->tick(
-          e.time, client_->load().next_action() == SimTime::max() && !client_->load().finished());
+      outages_->tick(e.time, load_waits());
       break;
     case EventKind::kLost:
       lose_connection(e.subject, e.time);
@@ -634,6 +633,7 @@ void Simulation::lose(std::uint32_t handle, Loss loss, SimTime now) {
   const Leg leg = live_[handle].leg;
   for (Observer* o : observers_) o->on_lost(live_[handle].request, now);
   moves_->disaggregation().orphan(handle, now);
+  outages_->find_dead(live_[handle].route, now);
   // vLLM sends the headers of a stream as soon as it has the request, of another answer at its end.
   const bool answered = leg == Leg::kEngine && client_sees_tokens(plan_.scenario.workload);
   std::optional<Duration> after;
@@ -684,6 +684,7 @@ void Simulation::fall_back(std::uint32_t handle, SimTime now) {
   const Leg leg = live_[handle].leg;
   const std::uint32_t next = succeed(handle);
   Route& route = live_[next].route;
+  outages_->find_dead(route, now);
   outages_->count_failure(route, true, now);
   servers_->leave_rank(*route.prefill);
   route.prefill.reset();
@@ -725,8 +726,8 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   }
   if (FleetMeters* meters = outages_ ? outages_->meters() : nullptr)
     if (outcome != workloads::Outcome::kSuccess) meters->on_failed();
-  const bool whole = !outages_ || outages_->fleet().is_whole_since(live.sent);
-  const RequestRecord record = recorder_->on_done(live, outcome, whole, now);
+  const bool served = !outages_ || outages_->fleet().serves_since(live.sent);
+  const RequestRecord record = recorder_->on_done(live, outcome, served, now);
   for (Observer* o : observers_) o->on_done(record);
   recorder_->close(record, request.stage, now);
   if (at_router_.gateway && live.route.routed) {

@@ -70,6 +70,10 @@ class Simulation final : private RequestFlow {
  private:
   RunResult run_to_end();
   SimTime idle_until(SimTime least);
+  /// Nothing is sent before something is answered.
+  bool load_waits() const {
+    return client_->load().next_action() == SimTime::max() && !client_->load().finished();
+  }
   void handle(const Event& e);
   [[noreturn]] void throw_end_of_time() const;
   /// The pool whose servers the open requests wait for; nothing where they wait for something else.

@@ -59,7 +59,13 @@ Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
   for (std::uint32_t p = 0; p < pools_.size(); ++p) {
     const FleetPool& pool = pools_[p];
     first_.push_back(static_cast<std::uint32_t>(servers_.size()));
+    const bool is_target =
+        pool.replicas == 0 && std::ranges::any_of(events_, [&pool](const FleetEventConfig& e) {
+          return e.to == pool.name;
+        });
     deployments_.push_back({.replicas = pool.replicas,
+                            .ready = pool.replicas,
+                            .is_target = is_target,
                             .sets = {{.pool = p, .size = {.spec = pool.replicas}}},
                             .max_surge = kQuarter,
                             .max_unavailable = kQuarter});
@@ -172,11 +178,10 @@ void Fleet::apply(const Due& due, SimTime now) {
     case What::kReady:
       become_ready(server, now);
       break;
-    case What::kAvailable:
-      reconcile(owner_of(servers_[server]), now);
-      break;
     case What::kNotReady:
       set_state(server, State::kVanished, now);
+      [[fallthrough]];
+    case What::kAvailable:
       reconcile(owner_of(servers_[server]), now);
       break;
     case What::kTerminate:
@@ -420,7 +425,7 @@ void Fleet::begin_roll_out(const FleetEventConfig& e, SimTime now) {
   d.max_unavailable = e.max_unavailable.empty() ? kQuarter : e.max_unavailable;
   d.min_ready = e.min_ready_seconds;
   for (std::uint32_t s = 0; s < servers_.size(); ++s)
-    if (servers_[s].deployment == index_of(d) && servers_[s].state == State::kReady &&
+    if (servers_[s].deployment == index_of(d) && is_ready(servers_[s].state) &&
         !is_available(servers_[s], now))
       book(later(servers_[s].since, d.min_ready), What::kAvailable, s);
   if (d.sets.size() == 1)
@@ -481,6 +486,7 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   if (was_ready) {
     s.since = since;
     book(later(now, kNodeGrace), What::kNotReady, server);
+    if (!is_available(s, now)) book(later(since, owner_of(s).min_ready), What::kAvailable, server);
   }
   reconcile(owner_of(s), now);
 }
@@ -647,7 +653,6 @@ void Fleet::set_replicas(std::uint32_t pool, std::int64_t replicas, SimTime now)
   note(now, "scales from " + std::to_string(d.replicas) + " to " + std::to_string(replicas),
        pools_[pool].name);
   d.replicas = replicas;
-  note_strength(now);
   add_point(pool, now);
   if (d.sets.size() > 1) (void)resize(d, true, now);
   reconcile(d, now);
@@ -781,6 +786,7 @@ void Fleet::set_state(std::uint32_t server, State state, SimTime now) {
   const auto count = [&](State which, std::int64_t by) {
     if (which != State::kAbsent) t.servers += by;
     if (which == State::kReady) t.ready += by;
+    if (which == State::kReady) owner_of(s).ready += by;
   };
   count(s.state, -1);
   count(state, 1);
@@ -793,13 +799,9 @@ void Fleet::set_state(std::uint32_t server, State state, SimTime now) {
 }
 
 void Fleet::note_strength(SimTime now) {
-  std::int64_t ready = 0, wanted = 0;
-  for (const Tally& t : tallies_) ready += t.ready;
-  for (const Deployment& d : deployments_) wanted += d.replicas;
-  if (ready < wanted || ready == 0)
-    whole_since_ = SimTime::max();
-  else
-    whole_since_ = std::min(whole_since_, now);
+  const bool serve = std::ranges::all_of(
+      deployments_, [](const Deployment& d) { return d.ready > 0 || d.is_target; });
+  serves_since_ = serve ? std::min(serves_since_, now) : SimTime::max();
 }
 
 void Fleet::add_point(std::uint32_t pool, SimTime now) {

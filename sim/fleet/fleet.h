@@ -119,11 +119,12 @@ class Fleet {
   std::int64_t ready(std::uint32_t pool) const { return tallies_[pool].ready; }
   /// Ready servers of the Deployment that began in a pool. O(servers).
   std::int64_t ready_of(std::uint32_t deployment) const;
-  /// Since then as many have served as are wanted of all pools together, and one at least.
-  bool is_whole_since(SimTime at) const { return whole_since_ <= at; }
-  /// A router that notices failures by itself meets one that no longer serves.
+  /// Since then each Deployment has had a server that serves. One that a roll-out fills counts with
+  /// the Deployment that it is of.
+  bool serves_since(SimTime at) const { return serves_since_ <= at; }
+  /// A router that notices failures by itself meets a server that is gone.
   void find_dead(std::uint32_t server, SimTime now) {
-    if (!serves(server) && servers_[server].known_pod >= 0) leave(server, now);
+    if (servers_[server].known_pod >= 0) leave(server, now);
   }
 
  private:
@@ -160,7 +161,7 @@ class Fleet {
     SimTime container{};           ///< Its process starts then. Pending until its first one does.
     bool terminated = false;       ///< SIGTERM has come.
   };
-  /// What is due. Those down to kFails are void when the server's epoch has grown; kNormal to
+  /// What is due. Those down to kFails are void when the server's epoch has grown; kEvict to
   /// kEventsBack, when there is another pod.
   enum class What : std::uint8_t {
     kReady,        ///< A server that starts is ready.
@@ -170,8 +171,8 @@ class Fleet {
     kLook,         ///< A server that drains may be empty.
     kKill,         ///< The grace period is over.
     kReplace,      ///< The pod of a lost machine is given up.
-    kEvict,        ///< The disruption budget may allow it now.
     kFails,        ///< An event at a rate.
+    kEvict,        ///< The disruption budget may allow it now.
     kJoin,         ///< The router learns that a pod is there,
     kLeave,        ///< or gone.
     kNormal,       ///< A slow server is no longer slow.
@@ -207,6 +208,8 @@ class Fleet {
   /// What a pool is to have. While a roll-out is under way there are two ReplicaSets.
   struct Deployment {
     std::int64_t replicas = 0;
+    std::int64_t ready = 0;        ///< Its servers that serve and are not asked to end.
+    bool is_target = false;        ///< Roll-outs fill its pool, and it never has servers itself.
     std::vector<ReplicaSet> sets;  ///< By age, but the one with the present configuration is last.
     std::string max_surge, max_unavailable;
     Duration min_ready{};
@@ -295,7 +298,7 @@ class Fleet {
   std::uint64_t order_ = 0;
   SimTime booked_ = SimTime::max();
   bool reconciling_ = false;
-  SimTime whole_since_ = SimTime::max();  ///< The end of time while it is not.
+  SimTime serves_since_ = SimTime::max();  ///< The end of time while it is not so.
   std::optional<SimTime> reported_since_;
   FleetResult result_;
 };

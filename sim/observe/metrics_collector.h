@@ -26,8 +26,8 @@ class MetricsCollector {
   /// A gap that was longer than a step, of a request of `stage`.
   void on_gap(StageId stage, Duration gap);
   void on_done(const RequestRecord& record, const char* failure_label);
-  /// A request failed although no server was missing. Time-outs and refusals (429, 503) keep a
-  /// queue from growing, and the load is no less for that.
+  /// A request failed although there was always somebody to serve it. Time-outs and refusals (429,
+  /// 503) keep a queue from growing, and the load is no less for that.
   void on_turned_away(StageId stage, std::string_view failure_label);
   StageResult& stage(StageId id) { return stages_[id.value()]; }
   /// Of all reported stages so far.

@@ -119,6 +119,19 @@ TEST_F(FleetCli, CallsAnOutageNoOverload) {
   EXPECT_EQ(found["stages"][0]["overloaded"], false);
 }
 
+// One server of four is away all the time, and clients give up: that is too much load all the same.
+TEST_F(FleetCli, CallsAnOverloadSoWhileAServerIsMissing) {
+  const std::string file = scenario("events: [{kind: crash, at: 1s, servers: [0], lasts: 300s}]\n",
+                                    ", engine: {max_num_seqs: 2}");
+  const Json found =
+      Json::parse(run({"run", file, "--quiet", "--no-capacity", "-o", "json", "--set",
+                       "workload.inference_perf.load.stages=[{rate: 100, duration: 60}]", "--set",
+                       "workload.inference_perf.load.request_timeout=2"})
+                      .out)["variants"][0];
+  EXPECT_GT(found["summary"]["failures"]["count"].get<double>(), 1'000);
+  EXPECT_EQ(found["stages"][0]["overloaded"], true);
+}
+
 // What it sustains is a question about a fleet that stays.
 TEST_F(FleetCli, FindsNoCapacityOfAFleetThatChanges) {
   const std::string file = scenario("events: [{kind: scale, at: 60s, replicas: 2}]\n");

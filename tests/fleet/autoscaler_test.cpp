@@ -92,8 +92,8 @@ TEST(Autoscaler, KedaWakesAPoolAndLetsItSleep) {
   });
   // Rounds at 7.5 s, 37.5 s ...; syncs at 22.5 s, 37.5 s .... The round of 37.5 s wakes the pool,
   // and the HPA's sync of the same instant asks for ceil(10 / 4). The round of 97.5 s is the last
-  // that sees a queue; at 157.5 s its 60 s are just over, not past; at 187.5 s they are.
-  EXPECT_EQ(changes, (Changes{{37.5, 3}, {187.5, 0}}));
+  // that sees a queue, and is kept as 97 s; at 157.5 s its 60 s are past.
+  EXPECT_EQ(changes, (Changes{{37.5, 3}, {157.5, 0}}));
 }
 
 /// A queue that never changes, and the replicas after ten minutes.

@@ -561,6 +561,33 @@ TEST(Fleet, EndsContainersThatStartBehindTheirHook) {
   EXPECT_EQ(result.pools[0].least_ready, 0) << "without a budget all may go at once";
 }
 
+// The pod of a lost machine becomes available while Kubernetes takes it for ready: ready at 100 ms,
+// lost at 500, available at 1,100.
+TEST(Fleet, RollsOnWithAMachineThatNobodyMissesYet) {
+  FleetEventConfig roll = event(FleetEventKind::kRollOut, 0);
+  roll.max_surge = "1";
+  roll.max_unavailable = "0";
+  roll.min_ready_seconds = ms(1'000);
+  const Lines lines =
+      told({pool_of(1, 3)}, {roll, event(FleetEventKind::kNodeLoss, 500, {1})}, {}, nullptr, 2'000);
+  EXPECT_EQ(
+      Lines(lines.begin() + 2, lines.end()),
+      (Lines{"start 1 100", "join pod 1 at 1 101", "vanish 1 500", "stop 0 1100", "leave 0 1102"}));
+}
+
+// kubectl drain asks again, whatever happens to the container meanwhile.
+TEST(Fleet, DrainsAServerThatCrashesWhileItWaits) {
+  FleetPool pool = pool_of(2, 4);
+  pool.most_evicted = "1";
+  pool.start_up.load = ms(6'960);
+  FleetResult result;
+  (void)told({pool},
+             {event(FleetEventKind::kDrain, 10, {0, 1}), event(FleetEventKind::kCrash, 20, {1})},
+             {}, &result);
+  const std::vector<std::string> marks = marks_of(result);
+  EXPECT_EQ(std::ranges::count(marks, "p-1 is evicted"), 1);
+}
+
 // IfHealthyBudget: a server that is not ready goes only while enough are healthy without it. One
 // whose image is not there yet always may.
 TEST(Fleet, EvictsUnreadyServersAsTheDefaultPolicyDoes) {

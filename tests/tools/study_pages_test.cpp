@@ -418,7 +418,8 @@ TEST(PlanPage, SaysWhatIsToSpareAndWhatMissedByHowMuch) {
                       "spare"),
             std::string::npos);
   EXPECT_TRUE(has_picture(page));
-  EXPECT_NE(page.find("$9.2 an hour buys the goals, with TTFT p99 400\u00a0ms"), std::string::npos);
+  EXPECT_NE(page.find("$9.2 an hour meets the goals, spares left out, with TTFT p99 400\u00a0ms"),
+            std::string::npos);
   EXPECT_NE(page.find("2 of 3 are on the front"), std::string::npos);
   EXPECT_EQ(page.find("TPOT p90"), std::string::npos) << "no goal is on it";
   EXPECT_NE(page.find("hardware</td><td>H100</td>"), std::string::npos) << "a fleet is a column";

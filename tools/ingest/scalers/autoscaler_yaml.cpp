@@ -125,6 +125,11 @@ std::regex regex_of(const std::string& text) {
   constexpr std::size_t kLongest = 200;
   if (text.size() > kLongest || text.find('{') != text.npos)
     throw std::regex_error(std::regex_constants::error_complexity);
+  // What Go reads otherwise: groups with a question mark but `(?:`, and escapes of its own.
+  for (std::size_t at = 0; (at = text.find("(?", at)) != text.npos; at += 2)
+    if (text.compare(at, 3, "(?:") != 0) throw std::regex_error(std::regex_constants::error_paren);
+  for (const char* const escape : {"\\A", "\\z", "\\p", "\\P", "\\Q", "\\C"})
+    if (text.find(escape) != text.npos) throw std::regex_error(std::regex_constants::error_escape);
   auto flags = std::regex::ECMAScript;
 #ifdef __GLIBCXX__
   flags |= std::regex_constants::__polynomial;  // Otherwise it tries all ways.
