@@ -409,6 +409,13 @@ TEST(FleetRun, SmgHearsOfADeletedPod) {
   }
 }
 
+// The first request to the dead server is lost, and with it Dynamo knows: the others go elsewhere. A
+// router that only watches sends each second one there.
+TEST(FleetRun, DynamoLeavesOutADeadServerWithTheFirstRequestLost) {
+  EXPECT_EQ(run_by_hand(breaking("dynamo", every_second(1, 9), 2, 900'000)).summary.failures, 1);
+  EXPECT_GE(run_by_hand(breaking("envoy", every_second(1, 9), 2, 900'000)).summary.failures, 4);
+}
+
 // SMG that knows no server answers 404, and does not try again.
 TEST(FleetRun, SmgWithoutServersAnswers404) {
   RunPlan plan = breaking("smg", {{.at_ms = 5'000}}, 1, 900'000);
