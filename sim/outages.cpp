@@ -226,13 +226,9 @@ void Outages::lose_request(std::uint32_t handle, std::uint32_t server, ServerEnd
   switch (live.leg) {
     case Leg::kToPrefill:
     case Leg::kPrefill:
-      // The side-car beside the decode server leads the request. A lost machine says nothing: what
-      // is on its way there is not answered, and what is there neither.
-      if (!decodes && how == ServerEnd::kVanished) {
-        if (live.leg == Leg::kPrefill) break;
-        return;
-      }
-      if (!decodes) {
+      // The side-car beside the decode server leads the request. A lost machine says nothing, to
+      // what waits for its front end either.
+      if (!decodes && how != ServerEnd::kVanished) {
         flow_.fall_back(handle, now);
         return;
       }

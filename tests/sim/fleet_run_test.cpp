@@ -409,8 +409,8 @@ TEST(FleetRun, SmgHearsOfADeletedPod) {
   }
 }
 
-// The first request to the dead server is lost, and with it Dynamo knows: the others go elsewhere. A
-// router that only watches sends each second one there.
+// The first request to the dead server is lost, and with it Dynamo knows: the others go elsewhere.
+// A router that only watches sends each second one there.
 TEST(FleetRun, DynamoLeavesOutADeadServerWithTheFirstRequestLost) {
   EXPECT_EQ(run_by_hand(breaking("dynamo", every_second(1, 9), 2, 900'000)).summary.failures, 1);
   EXPECT_GE(run_by_hand(breaking("envoy", every_second(1, 9), 2, 900'000)).summary.failures, 4);
@@ -901,6 +901,8 @@ TEST(FleetRun, WhatOnceBroke) {
   // Two restarts of a router overlap: the end of the first must not start it twice, which forgot
   // the requests in its flow control.
   EXPECT_GT(run_by_hand(eventful_plan(28581), 28581).summary.successes, 0);
+  // A prefill server's machine was lost while requests waited for its front end, for ever.
+  EXPECT_GT(run_by_hand(eventful_plan(6'004'031), 6'004'031).summary.requests, 0);
 }
 
 }  // namespace
