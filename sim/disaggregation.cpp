@@ -84,13 +84,14 @@ void Disaggregation::orphan(std::uint32_t handle, SimTime now) {
   const auto lease = std::find_if(leases_.begin(), leases_.end(), [&](const Lease& l) {
     return l.handle == handle && l.stamp == live.stamp;
   });
-  if (lease == leases_.end()) return;
+  // One that heartbeats renewed is in no list: without them it runs out.
+  const SimTime end = lease != leases_.end() ? lease->end : now + lease_length(handle);
   const EndpointHome& at = servers_.home(*live.route.prefill);
   servers_.replica(at.replica).advance_to(now);
   const SequenceRef held = servers_.replica(at.replica).scheduler(at.rank).find_held(handle);
-  orphans_.push_back({.end = lease->end, .holder = *live.route.prefill, .sequence = held});
+  orphans_.push_back({.end = end, .holder = *live.route.prefill, .sequence = held});
   live.kv_released = true;
-  queue_.push(lease->end, EventKind::kLeaseEnd);
+  queue_.push(end, EventKind::kLeaseEnd);
 }
 
 void Disaggregation::end_orphans(SimTime now) {
@@ -131,13 +132,16 @@ EnginePreset Disaggregation::prefill_preset(std::uint32_t handle) const {
   return servers_.pool(servers_.home(*live_[handle].route.prefill)).config.engine.preset;
 }
 
+Duration Disaggregation::lease_length(std::uint32_t handle) const {
+  const bool renewed = prefill_preset(handle) == EnginePreset::k2026H2;
+  return plan_.scenario.cluster.transfer.lease.value_or(Duration::seconds(renewed ? 30 : 480));
+}
+
 // Leases nearly always end in the order they began, so that one booked event serves all of them.
 void Disaggregation::begin_lease(std::uint32_t handle, SimTime now) {
   while (!leases_.empty() && over(leases_.front())) leases_.pop_front();
-  const bool renewed = prefill_preset(handle) == EnginePreset::k2026H2;
-  const Duration length =
-      plan_.scenario.cluster.transfer.lease.value_or(Duration::seconds(renewed ? 30 : 480));
-  const Lease lease{.end = now + length, .handle = handle, .stamp = live_[handle].stamp};
+  const Lease lease{
+      .end = now + lease_length(handle), .handle = handle, .stamp = live_[handle].stamp};
   leases_.insert(std::upper_bound(leases_.begin(), leases_.end(), lease,
                                   [](const Lease& a, const Lease& b) { return a.end < b.end; }),
                  lease);

@@ -62,6 +62,7 @@ class Disaggregation final : public TransferOwner {
   void end_orphans(SimTime now);
   bool over(const Lease& lease) const;
   EnginePreset prefill_preset(std::uint32_t handle) const;
+  Duration lease_length(std::uint32_t handle) const;
   void book_lease_end();
   void lose_kv(std::uint32_t handle, SimTime now);
   void fail_load(std::uint32_t handle, SimTime now);

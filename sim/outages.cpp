@@ -226,9 +226,8 @@ void Outages::lose_request(std::uint32_t handle, std::uint32_t server, ServerEnd
   switch (live.leg) {
     case Leg::kToPrefill:
     case Leg::kPrefill:
-      // The side-car beside the decode server leads the request. A lost machine says nothing, to
-      // what waits for its front end either.
-      if (!decodes && how != ServerEnd::kVanished) {
+      // The side-car beside the decode server leads the request.
+      if (!decodes) {
         flow_.fall_back(handle, now);
         return;
       }
