@@ -59,12 +59,9 @@ Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
   for (std::uint32_t p = 0; p < pools_.size(); ++p) {
     const FleetPool& pool = pools_[p];
     first_.push_back(static_cast<std::uint32_t>(servers_.size()));
-    const bool is_target =
-        pool.replicas == 0 && std::ranges::any_of(events_, [&pool](const FleetEventConfig& e) {
-          return e.to == pool.name;
-        });
+    const bool is_target = pool.replicas == 0 && !pool.name.empty() &&
+                           std::ranges::count(events_, pool.name, &FleetEventConfig::to) > 0;
     deployments_.push_back({.replicas = pool.replicas,
-                            .ready = pool.replicas,
                             .is_target = is_target,
                             .sets = {{.pool = p, .size = {.spec = pool.replicas}}},
                             .max_surge = kQuarter,
@@ -81,7 +78,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, std::vector<FleetEventConfig> events,
                           .deployment = p,
                           .known_pod = i < pool.replicas ? 0 : -1});
   }
-  note_strength(SimTime::zero());
+  note_who_serves(SimTime::zero());
 }
 
 void Fleet::begin() {
@@ -122,7 +119,7 @@ void Fleet::list_pods(std::uint32_t pool, SimTime now, std::vector<FleetPod>& ou
     FleetPod& pod = out.emplace_back();
     pod.id = s.pod << 32 | i;
     pod.state.ready = serves(i) || s.state == State::kLost;
-    pod.state.terminating = s.state == State::kEnding || s.state == State::kClosing;
+    pod.state.terminating = is_ending(s.state);
     pod.state.started = s.created;
     pod.state.ready_changed = s.since;
     if (s.state == State::kStarting && now < s.container) pod.state.phase = HpaPodPhase::kPending;
@@ -445,7 +442,7 @@ void Fleet::begin_roll_out(const FleetEventConfig& e, SimTime now) {
 void Fleet::crash(std::uint32_t server, std::optional<Duration> repair, SimTime now) {
   Server& s = servers_[server];
   mark(now, "crashes", server);
-  if (s.state == State::kEnding || s.state == State::kClosing) {
+  if (is_ending(s.state)) {
     end(server, now);
     return;
   }
@@ -470,8 +467,7 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
   Server& s = servers_[server];
   mark(now, "vanishes with its machine", server);
   ++s.epoch;
-  const bool ending = s.state == State::kEnding || s.state == State::kClosing,
-             was_ready = s.state == State::kReady;
+  const bool ending = is_ending(s.state), was_ready = s.state == State::kReady;
   const SimTime since = s.since;
   if (is_serving(s.state)) actions_.stop(server, ServerEnd::kVanished, now);
   actions_.lose_machine(server, now);
@@ -493,7 +489,7 @@ void Fleet::vanish(std::uint32_t server, SimTime now) {
 
 void Fleet::evict(std::uint32_t server, bool asks_again, SimTime now) {
   const Server& s = servers_[server];
-  if (s.state == State::kEnding || s.state == State::kClosing || s.state == State::kAbsent) return;
+  if (is_ending(s.state) || s.state == State::kAbsent) return;
   if (!budget_allows(server, now)) {
     if (!asks_again) mark(now, "waits for its disruption budget", server);
     book(later(now, kEvictAgain), What::kEvict, server);
@@ -588,9 +584,9 @@ void Fleet::terminate(std::uint32_t server, SimTime now) {
     book(later(now, discovery_.leave), What::kLeave, server);
   const TerminationConfig& t = pools_[s.pool].termination;
   // The hook is for every container that runs, and what it starts then ends at once.
+  const Duration hook = std::min(t.pre_stop, t.grace);
   const bool starts = s.state == State::kStarting || s.state == State::kDown;
-  if (const Duration hook = std::min(t.pre_stop, t.grace);
-      starts && now >= s.container && hook > Duration::zero()) {
+  if (starts && now >= s.container && hook > Duration::zero()) {
     set_state(server, State::kClosing, now);
     book(later(now, hook), What::kKill, server);
     return;
@@ -600,7 +596,7 @@ void Fleet::terminate(std::uint32_t server, SimTime now) {
     return;
   }
   set_state(server, State::kEnding, now);
-  book(later(now, std::min(t.pre_stop, t.grace)), What::kTerminate, server);
+  book(later(now, hook), What::kTerminate, server);
   book(later(now, t.grace), What::kKill, server);
 }
 
@@ -688,7 +684,7 @@ std::int64_t Fleet::available(const ReplicaSet& set, SimTime now) const {
   });
 }
 
-// Those that serve from the start have done so for long.
+// Servers that serve from the start have done so for long.
 bool Fleet::is_available(const Server& s, SimTime now) const {
   return is_ready(s.state) &&
          (s.since == SimTime::zero() || s.since + deployments_[s.deployment].min_ready <= now);
@@ -786,21 +782,23 @@ void Fleet::set_state(std::uint32_t server, State state, SimTime now) {
   const auto count = [&](State which, std::int64_t by) {
     if (which != State::kAbsent) t.servers += by;
     if (which == State::kReady) t.ready += by;
-    if (which == State::kReady) owner_of(s).ready += by;
   };
   count(s.state, -1);
   count(state, 1);
   t.result.most_servers = std::max(t.result.most_servers, t.servers);
   t.result.least_ready = std::min(t.result.least_ready, t.ready);
-  note_strength(now);
   add_point(s.pool, now);
   s.state = state;
   s.since = now;
+  note_who_serves(now);
 }
 
-void Fleet::note_strength(SimTime now) {
-  const bool serve = std::ranges::all_of(
-      deployments_, [](const Deployment& d) { return d.ready > 0 || d.is_target; });
+void Fleet::note_who_serves(SimTime now) {
+  const bool serve = std::ranges::all_of(deployments_, [this](const Deployment& d) {
+    return d.is_target || std::ranges::any_of(servers_, [owner = index_of(d)](const Server& s) {
+             return s.deployment == owner && s.state == State::kReady;
+           });
+  });
   serves_since_ = serve ? std::min(serves_since_, now) : SimTime::max();
 }
 

@@ -139,6 +139,8 @@ class Fleet {
     kVanished  ///< Kubernetes knows.
   };
   static bool is_serving(State s) { return s == State::kReady || s == State::kEnding; }
+  /// Its pod was asked to end.
+  static bool is_ending(State s) { return s == State::kEnding || s == State::kClosing; }
   /// The pod exists and is not about to end: its ReplicaSet counts it.
   static bool is_counted(State s) {
     return s == State::kStarting || s == State::kReady || s == State::kDown || s == State::kLost ||
@@ -208,7 +210,6 @@ class Fleet {
   /// What a pool is to have. While a roll-out is under way there are two ReplicaSets.
   struct Deployment {
     std::int64_t replicas = 0;
-    std::int64_t ready = 0;        ///< Its servers that serve and are not asked to end.
     bool is_target = false;        ///< Roll-outs fill its pool, and it never has servers itself.
     std::vector<ReplicaSet> sets;  ///< By age, but the one with the present configuration is last.
     std::string max_surge, max_unavailable;
@@ -267,7 +268,7 @@ class Fleet {
   void reuse_place(const Server& s, SimTime now);
   void set_state(std::uint32_t server, State state, SimTime now);
   static void count_time(Tally& tally, SimTime now);
-  void note_strength(SimTime now);
+  void note_who_serves(SimTime now);
   void add_point(std::uint32_t pool, SimTime now);
   void note(SimTime at, std::string what, std::string subject);
   void note_in_vain(std::uint32_t event, SimTime at, const std::string& why);
