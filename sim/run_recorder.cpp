@@ -80,8 +80,8 @@ RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome o
   record.tier = live.tier;
   record.tier.pulled_tokens = std::min(record.tier.pulled_tokens, record.tier.loaded_tokens);
   metrics_.on_done(record, record.failure);
-  if (served && outcome != workloads::Outcome::kSuccess)
-    metrics_.on_turned_away(request.stage, record.failure);
+  if (served && outcome != workloads::Outcome::kSuccess && is_turned_away(record.failure))
+    metrics_.on_turned_away(request.stage);
   return record;
 }
 

@@ -32,6 +32,10 @@ StageResult with_exact(std::size_t limit) {
 
 }  // namespace
 
+bool is_turned_away(std::string_view label) {
+  return label == "TimeoutError" || label.starts_with("429") || label.starts_with("503");
+}
+
 bool client_sees_tokens(const WorkloadConfig& workload) { return traits_of(workload).streams; }
 
 void forget_token_times(RunResult& result) {
@@ -96,11 +100,6 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
     growth_[static_cast<std::size_t>(r.stage)].on_answered(r.sent - s.first_send,
                                                            r.first_token - r.sent, r.end - r.sent);
   if (!classes_.empty() && s.info.reported) count_done(classes_[r.traffic_class], r, failure_label);
-}
-
-void MetricsCollector::on_turned_away(StageId stage, std::string_view label) {
-  if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
-    ++turned_away_[stage.value()];
 }
 
 void MetricsCollector::count_done(StageResult& s, const RequestRecord& r,

@@ -18,6 +18,10 @@ bool client_sees_tokens(const WorkloadConfig& workload);
 /// Takes those from the stages and the summary, and says so.
 void forget_token_times(RunResult& result);
 
+/// Whether a failure with this label is a time-out or a refusal (429, 503). Those keep a queue from
+/// growing, and the load is no less for that.
+bool is_turned_away(std::string_view failure_label);
+
 class MetricsCollector {
  public:
   MetricsCollector(const std::vector<workloads::StageInfo>& stages, const WorkloadConfig& workload);
@@ -26,9 +30,8 @@ class MetricsCollector {
   /// A gap that was longer than a step, of a request of `stage`.
   void on_gap(StageId stage, Duration gap);
   void on_done(const RequestRecord& record, const char* failure_label);
-  /// A request failed although there was always somebody to serve it. Time-outs and refusals (429,
-  /// 503) keep a queue from growing, and the load is no less for that.
-  void on_turned_away(StageId stage, std::string_view failure_label);
+  /// A request of the stage is_turned_away() although there was always somebody to serve it.
+  void on_turned_away(StageId stage) { ++turned_away_[stage.value()]; }
   StageResult& stage(StageId id) { return stages_[id.value()]; }
   /// Of all reported stages so far.
   SimTime first_send() const;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "sim/engine/endpoints.h"
 #include "sim/engine/replica.h"
+#include "sim/observe/metrics_collector.h"
 #include "sim/plan/fleet_plan.h"
 #include "sim/plan/resolve.h"
 
@@ -183,9 +184,7 @@ class LoadWatch final : public sim::Observer {
       now_.cached_tokens += record.cached_tokens;
       return;
     }
-    const std::string_view label = record.failure;
-    if (label == "TimeoutError" || label.starts_with("429") || label.starts_with("503"))
-      ++now_.turned_away;
+    if (sim::is_turned_away(record.failure)) ++now_.turned_away;
   }
 
   SimTime next_tick() const override { return next_; }
