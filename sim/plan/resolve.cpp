@@ -699,6 +699,11 @@ std::vector<AdapterDemand> Resolver::adapters(const Scenario& s) {
   return out;
 }
 
+/// The rate that a load with `hold` is held at.
+HeldRate scaled_hold(const WorkloadConfig& w) {
+  return {w.hold->rate * w.rate_scale, w.hold->duration, w.hold->warm_up};
+}
+
 /// Why the load has no rate to hold, or "".
 std::string held(WorkloadConfig& workload, const HeldRate& hold) {
   std::string why_not = hold_rate(workload.load, hold.rate, hold.duration.to_seconds());
@@ -939,7 +944,7 @@ bool set_load_maker(RunPlan& plan, const Scenario& s, const ScenarioInputs& inpu
   for (std::size_t i = 0; i < s.workload.mix.size(); ++i) mix.parts.push_back(maker(i));
   if (s.workload.hold) {
     warn_of_warm_up(s.workload, diagnostics);
-    const HeldRate hold = *at_scaled_rate(s.workload, diagnostics).hold;
+    const HeldRate hold = scaled_hold(s.workload);
     if (!check_hold(hold, held(mix, hold, s.seed), diagnostics)) return false;
     for (std::size_t i = 0; i < s.workload.mix.size(); ++i)
       if (s.workload.mix[i].demand) diagnostics.warning({}, part_path(i) + ".demand", kHeldInstead);
@@ -1068,7 +1073,7 @@ WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagn
     place_in_mix(found, workload, i, diagnostics);
   }
   if (out.hold) {
-    out.hold->rate *= workload.rate_scale;
+    out.hold = scaled_hold(workload);
     return out;
   }
   if (workload.rate_scale == 1 || !workload.mix.empty()) return out;

@@ -72,6 +72,14 @@ TEST(RateScale, MultipliesADemand) {
   EXPECT_EQ(twice(w).demand->scale, 6) << "the load's own rate has no say";
 }
 
+TEST(RateScale, MultipliesAHeldRate) {
+  WorkloadConfig w;
+  w.load.emplace<workloads::GroupLoadConfig>().rate = 5;
+  w.hold = HeldRate{.rate = 3, .duration = Duration::seconds(60), .warm_up = {}};
+  EXPECT_EQ(twice(w).hold->rate, 6);
+  EXPECT_EQ(twice(w).load.get<workloads::GroupLoadConfig>()->rate, 5) << "it has no say";
+}
+
 /// The load as one stage of 4 requests/s for 50 s.
 workloads::Load held(workloads::Load load) {
   EXPECT_EQ(hold_rate(load, 4, 50), "");
