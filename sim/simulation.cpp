@@ -35,14 +35,13 @@ const char* refusal_label(int http_status) {
 
 /// When the rates by the clock of a load end; zero where it has none.
 SimTime end_of_demand(const WorkloadConfig& w, const std::vector<workloads::StageInfo>& stages) {
+  double longest = 0;
   std::map<std::int32_t, double> seconds;  // By load of a mix. Those of a caller have no demand.
   for (const workloads::StageInfo& s : stages) {
     const auto part = static_cast<std::size_t>(s.part);  // None is -1.
     const bool has = part < w.mix.size() ? w.mix[part].demand.has_value() : w.demand.has_value();
-    if (has && !w.hold) seconds[s.part] += s.duration_s;
+    if (has && !w.hold) longest = std::max(longest, seconds[s.part] += s.duration_s);
   }
-  double longest = 0;
-  for (const auto& [part, all] : seconds) longest = std::max(longest, all);
   return SimTime::zero() + Duration::from_seconds(longest);
 }
 
@@ -154,9 +153,11 @@ RunResult Simulation::run_to_end() {
 // Servers are there, and are scaled, until the hours of a demand end in which nobody asks any more.
 SimTime Simulation::idle_until(SimTime least) {
   const SimTime end = std::max(queue_.now(), least);
-  while (const std::optional<Event> event = queue_.pop()) {
-    if (event->time >= end) break;
-    if (observers_.next_tick() <= event->time) observers_.tick(event->time, servers_->replicas());
+  while (queue_.now() < end) {
+    const std::optional<Event> event = queue_.pop();
+    const SimTime next = event ? std::min(event->time, end) : end;
+    if (observers_.next_tick() <= next) observers_.tick(next, servers_->replicas());
+    if (!event || event->time >= end) break;
     handle(*event);
   }
   return end;

@@ -525,7 +525,7 @@ double mean_price(const PlanSpace& space, const DayFleet& fleet, const sim::RunR
   std::ranges::stable_sort(changes, {}, &Change::at_s);
   FleetSize size = fleet.size;
   double sum = 0, since = 0;
-  const double end = std::max(3600 * space.day.hours, (run.end - SimTime::zero()).to_seconds());
+  const double end = (run.end - SimTime::zero()).to_seconds();
   for (const Change& c : changes) {
     sum += family.price(size) * (c.at_s - since);
     since = c.at_s;
