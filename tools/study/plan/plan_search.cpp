@@ -625,18 +625,18 @@ class PlanSearch {
         values.push_back(runs[i].values[goal]);
       return judge(space_.goals[goal], values, space_.config.confidence).shortfall;
     };
-    Binding binding{.goal = space_.goals[goal].label,
-                    .missed_by = miss.states[goal].shortfall,
-                    .missed_by_with_double = shortfall(0)};
-    if (!(binding.missed_by_with_double < miss.states[goal].shortfall))
-      binding.missed_by_with_double = miss.states[goal].shortfall;
+    // A queue that grows is told by a probe, which has no runs with more of anything.
+    const bool by_probe = space_.goals[goal].kind == PlanGoal::Kind::kGrowth;
+    const double missed = by_probe ? shortfall(0) : miss.states[goal].shortfall;
+    Binding binding{
+        .goal = space_.goals[goal].label, .missed_by = missed, .missed_by_with_double = missed};
+    double least = kNoHelp * shortfall(0);
     for (std::size_t i = 0; i < resources.size(); ++i) {
       const double with_double = shortfall(i + 1);
-      if (with_double >= binding.missed_by_with_double) continue;
+      if (with_double >= least) continue;
       binding.resource = sim::resource_name(resources[i]);
-      binding.missed_by_with_double = with_double;
+      binding.missed_by_with_double = least = with_double;
     }
-    if (binding.missed_by_with_double > kNoHelp * *binding.missed_by) binding.resource.clear();
     // One endpoint that everybody is sent to runs short long before the fleet does.
     if (runs[0].imbalance >= kLopsided) {
       binding.resource =

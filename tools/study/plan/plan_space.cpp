@@ -160,8 +160,7 @@ class SpaceReader {
   void add_goals_of_loads(const sim::Scenario& scenario) {
     sim::Scenario asked = scenario;
     asked.goodput = config_.goodput ? config_.goodput->bounds : std::vector<std::string>();
-    const GoodputGoals bounds =
-        scenario.workload.mix.empty() ? space_.goodput : tools::goals_of(asked);
+    const GoodputGoals bounds = scenario.workload.mix.empty() ? space_.goodput : goals_of(asked);
     if (std::exchange(has_goals_of_loads_, true)) {
       if (bounds.of_parts != space_.goodput.of_parts)
         error("scenario", "has loads with other goals in variant " + printable(scenario.variant),
