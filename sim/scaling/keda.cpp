@@ -18,6 +18,9 @@ std::int64_t truncated(double x) {
   return static_cast<std::int64_t>(std::clamp(x, -9e15, 9e15));
 }
 
+/// status.lastActiveTime is a metav1.Time, which the API server keeps in whole seconds.
+SimTime whole_second(SimTime at) { return at - Duration::nanoseconds(at.ns() % 1'000'000'000); }
+
 }  // namespace
 
 std::int64_t keda_quantity(double value) {
@@ -144,11 +147,6 @@ std::optional<std::int32_t> KedaOperator::poll(SimTime now, const KedaScale& sca
     is_active = value && approximate(*value) > spec_.modifiers->activation_target;
   }
   return request_scale(now, scale.replicas, is_active, is_error);
-}
-
-// status.lastActiveTime is a metav1.Time, which the API server keeps in whole seconds.
-static SimTime whole_second(SimTime at) {
-  return at - Duration::nanoseconds(at.ns() % 1'000'000'000);
 }
 
 std::optional<std::int32_t> KedaOperator::to_idle(SimTime now) const {
