@@ -35,7 +35,7 @@ struct Timeline {
 
   /// From the first bin with a request to the last one.
   double minutes() const;
-  /// Those of Goals::missed, but for minutes in which nothing is sent.
+  /// The bins of Goals::missed, but for minutes in which nothing is sent.
   std::vector<bool> missed_bins() const;
 };
 

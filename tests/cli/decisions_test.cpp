@@ -1,5 +1,5 @@
-// What a build server is told: replications, expectations, comparisons, and every metric that
-// gates.
+// The answers that a build server gets: replications, expectations, comparisons, and every metric
+// that gates.
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>

@@ -132,7 +132,7 @@ TEST_F(FleetCli, CallsAnOverloadSoWhileAServerIsMissing) {
   EXPECT_EQ(found["stages"][0]["overloaded"], true);
 }
 
-// What it sustains is a question about a fleet that stays.
+// A sustained rate is a question about a fleet that stays.
 TEST_F(FleetCli, FindsNoCapacityOfAFleetThatChanges) {
   const std::string file = scenario("events: [{kind: scale, at: 60s, replicas: 2}]\n");
   const Json found = Json::parse(run({"run", file, "--quiet", "-o", "json"}).out)["variants"][0];
@@ -140,6 +140,50 @@ TEST_F(FleetCli, FindsNoCapacityOfAFleetThatChanges) {
   const std::string empty =
       scenario("events: [{kind: scale, at: 0s, replicas: 2}]\n", ", gpu_price_per_hour: 1");
   EXPECT_EQ(run({"run", empty, "--quiet", "--set", "cluster.pools[0].replicas=0"}).code, 0);
+}
+
+// A probe of many servers has as many requests for each: four times the servers hold four times the
+// rate, each with prefixes of its own to fill its cache with.
+TEST_F(FleetCli, FindsACapacityInProportion) {
+  const auto rate = [this](int servers) {
+    const std::string
+        n = std::to_string(servers),
+        file = write(
+            "c.yaml",
+            "name: c\nworkload:\n  groups: {groups: 40, prefix_len: 1000, suffix_len: 500, "
+            "output_len: 50, rate: " +
+                std::to_string(20 * servers) + ", requests: " + std::to_string(400 * servers) +
+                "}\ncluster:\n  pools:\n  - {name: a, replicas: " + n +
+                ", accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
+                "routing: {balancer: round-robin}\n");
+    const Result r = run({"run", file, "--quiet", "--no-kv-band", "-o", "json"});
+    return Json::parse(r.out)["variants"][0]["capacity"]["rate"].get<double>();
+  };
+  EXPECT_NEAR(rate(20) / rate(5), 4, 0.25);
+}
+
+// A metric of the whole run has no value in a stage, and an overloaded stage does not blur it.
+TEST_F(FleetCli, DecidesAboutTheWholeRun) {
+  const std::string file =
+      scenario("goodput: [e2el:2s]\nevents: [{kind: crash, at: 30s, lasts: 10s}]\n",
+               ", gpu_price_per_hour: 1");
+  const Result staged =
+      run({"run", file, "--quiet", "--set", "expect=[{that: fleet_cost < 5, stage: '0'}]"});
+  EXPECT_EQ(staged.code, 2);
+  EXPECT_NE(staged.err.find("stands beside fleet_cost, which no stage has"), std::string::npos)
+      << staged.err;
+  const std::string stages =
+      "workload.inference_perf.load.stages=[{rate: 1, duration: 60}, {rate: "
+      "300, duration: 60}]";
+  const std::string base = write("base.json", ""), more = write("more.json", "");
+  for (const std::string& out : {base, more})
+    EXPECT_EQ(run({"run", file, "--quiet", "--no-capacity", "--no-kv-band", "--set", stages,
+                   "--set", "cluster.pools[0].engine.max_num_seqs=1", "-o", "json=" + out})
+                  .code,
+              0);
+  EXPECT_EQ(run({"compare", base, more, "--fail-if", "fleet_cost>+1%"}).code, 0);
+  EXPECT_EQ(run({"compare", base, more, "--fail-if", "ttft_ms.mean>+1%"}).code, 4)
+      << "one stage of two is overloaded";
 }
 
 // The cost of a fleet that does not change: four servers from the first send to the last end.

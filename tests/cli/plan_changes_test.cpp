@@ -124,6 +124,10 @@ TEST_F(PlanChanges, WindowsLastUntilAllServersAreBack) {
   // Kubernetes gives up the pod of a lost machine after 350 s.
   EXPECT_EQ(window("events: [{kind: node-loss, at: 0s, servers: [0]}]")["recovery_s"],
             350 + 60 + 5);
+  // All end first: answers of a second are taken to go on for two of the ten that they may.
+  EXPECT_NEAR(
+      window("events: [{kind: roll-out, at: 0s, recreate: true}]")["recovery_s"].get<double>(),
+      2 + 60 + 5, 0.3);
   const Json cut = window("window: 30s, events: [{kind: crash, at: 0s}]");
   EXPECT_NEAR(cut["window_s"], 30, 1e-9);
   EXPECT_EQ(cut["recovery_s"], 65);
@@ -240,6 +244,14 @@ TEST_F(PlanChanges, ADayGrowsAsItsPeak) {
 }
 
 // The last stage has 36 s of the hour's rate, which is not the mean of an hour.
+// The last half hour is shorter than an hour, and long enough to tell its rate.
+TEST_F(PlanChanges, AHalfStageMayBeThePeak) {
+  const Json found =
+      answer(plan("day: {profile: [{at: 0h, rate: 5}, {at: 1h, rate: 20}], days: 0.0625}\n", ""));
+  EXPECT_EQ(found["day"]["peak"], 20);
+  EXPECT_NEAR(found["day"]["mean"].get<double>(), 10, 1e-9);
+}
+
 TEST_F(PlanChanges, AShortLastStageIsNoPeak) {
   const Json found = answer(
       plan("day: {profile: [{at: 0h, rate: 5}, {at: 1h, rate: 20}], days: 0.0420833333333}\n", ""));

@@ -1,4 +1,4 @@
-// What models add to a step: adapters and drafters.
+// The parts of a step that models add: adapters and drafters.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Where a document stands in files, and how its parts are wired.
+// The places of a document in files, and how its parts are wired.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// What observers count: percentiles, servers and requests over time, and queues that grow.
+// The counts of observers: percentiles, servers and requests over time, and queues that grow.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What is wrong with files is said in one round, each error at its place.
+// All faults of files are told in one round, each error at its place.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

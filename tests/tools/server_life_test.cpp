@@ -461,7 +461,7 @@ TEST_F(ServerLifeTest, TheProductionStacksChartHasKedaAndABudget) {
   EXPECT_EQ(off.most_evicted, "");
 }
 
-// What the values leave out is the chart's own: 15 s for both probes.
+// Keys that the values leave out are the chart's own: 15 s for both probes.
 TEST_F(ServerLifeTest, TheProductionStacksChartHasProbes) {
   const auto with = [&](const std::string& probes) {
     return pool("servingEngineSpec:\n  " + probes +

@@ -448,7 +448,7 @@ TEST(LeaveOut, EveryShippedCurveSaysWhatHadAPartInIt) {
   }
 }
 
-// What results rest on, and the table of errors that they carry.
+// The measurements that results rest on, and the table of errors that they carry.
 
 using models::Trust;
 

@@ -1,4 +1,4 @@
-// What prompts are made of: contents, and the distributions of their lengths.
+// The parts of prompts: contents, and the distributions of their lengths.
 #include "workloads/prompts.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Where the command takes its inputs from: standard input (`routesim run -`), and the scenarios
+// The sources of the command's inputs: standard input (`routesim run -`), and the scenarios
 // that ship with it, in ./scenarios of the repository or installed.
 #pragma once
 

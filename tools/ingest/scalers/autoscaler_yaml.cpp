@@ -125,7 +125,7 @@ std::regex regex_of(const std::string& text) {
   constexpr std::size_t kLongest = 200;
   if (text.size() > kLongest || text.find('{') != text.npos)
     throw std::regex_error(std::regex_constants::error_complexity);
-  // What Go reads otherwise: groups with a question mark but `(?:`, and escapes of its own.
+  // Go reads some things otherwise: groups with a question mark but `(?:`, and escapes of its own.
   for (std::size_t at = 0; (at = text.find("(?", at)) != text.npos; at += 2)
     if (text.compare(at, 3, "(?:") != 0) throw std::regex_error(std::regex_constants::error_paren);
   for (const char* const escape : {"\\A", "\\z", "\\p", "\\P", "\\Q", "\\C"})
@@ -137,7 +137,7 @@ std::regex regex_of(const std::string& text) {
   return std::regex(text, flags);
 }
 
-/// What a rule of prometheus-adapter says of the names of series (kubernetes-sigs/
+/// The names of series, and of their metrics, by a rule of prometheus-adapter (kubernetes-sigs/
 /// prometheus-adapter, pkg/naming/metric_namer.go). Throws std::regex_error.
 class AdapterNames {
  public:

@@ -387,8 +387,8 @@ bool is_about_others(const ConfigNode& object) {
   return is_scaler(object) || is_budget(object) || is_rules(object);
 }
 
-/// What a paused ScaledObject leaves of `replicas` (NeedToBePausedByAnnotation of KEDA); nothing
-/// where it is not paused.
+/// The number that a paused ScaledObject leaves of `replicas` (NeedToBePausedByAnnotation of KEDA);
+/// nothing where it is not paused.
 std::optional<Ptr> paused_replicas(const ConfigNode& scaler, const Ptr& replicas) {
   const Ptr keys = value_at(scaler, {"metadata", "annotations"});
   if (keys == nullptr || !keys->is_map()) return std::nullopt;

@@ -229,7 +229,7 @@ struct FoundRouter {
   RouterChoice choice;
 };
 
-/// What the workload of a pool says of the events that happen to it.
+/// The words of a pool's workload about the events that happen to it.
 struct FoundWorkload {
   std::string pool;        ///< Its name.
   std::string path;        ///< Of the key that names its file.
