@@ -250,6 +250,32 @@ TEST_F(Causes, Overload) {
   EXPECT_EQ(why(), "overload, 0.667 req/s where 0.667 are the mean (all 8 serve)");
   servers({{0, 8, 8, 8}, {250, 8, 7, 8}}, {{250, "crashes", "p-3"}});
   EXPECT_EQ(why(), "p-3 crashes (7 of 8 servers serve)") << "it is no wonder";
+  // Back at 255 s: after 15 s of the stretch, the stage goes on for 45 s. At 276 s: 36 s and 24 s.
+  servers({{0, 8, 8, 8}, {250, 8, 7, 8}, {255, 8, 8, 8}}, {{250, "crashes", "p-3"}});
+  EXPECT_EQ(why(), "p-3 crashes (7 of 8 servers serve), then overload (all 8 serve)");
+  servers({{0, 8, 8, 8}, {250, 8, 7, 8}, {276, 8, 8, 8}}, {{250, "crashes", "p-3"}});
+  EXPECT_EQ(why(), "p-3 crashes (7 of 8 servers serve)") << "it covers most";
+  s.last_send = SimTime::zero() + Duration::seconds(254);
+  servers({{0, 8, 8, 8}, {250, 8, 7, 8}, {255, 8, 8, 8}}, {{250, "crashes", "p-3"}});
+  EXPECT_EQ(why(), "p-3 crashes (7 of 8 servers serve)") << "nothing is sent any more";
+}
+
+// The rate of the overloaded stage, minute 4 to 4.5 with 20 + 120 requests, is not that of the
+// stretch: 140 / 30 s.
+TEST_F(Causes, OverloadHasTheRateOfItsStage) {
+  servers({{0, 8, 8, 8}});
+  for (int i = 0; i < 120; ++i) {
+    const SimTime sent = SimTime::zero() + Duration::milliseconds(240'000 + 250 * i);
+    counts_.on_sent(sent);
+    counts_.on_done(sent, sent, true, false);
+  }
+  run_.summary.requests = run_.summary.successes = 520;
+  sim::StageResult& s = run_.stages.emplace_back();
+  s.requests = 140;
+  s.first_send = SimTime::zero() + Duration::seconds(240);
+  s.last_send = s.last_end = SimTime::zero() + Duration::seconds(270);
+  s.queue_growth = 1;
+  EXPECT_EQ(why(), "overload, 4.67 req/s where 0.867 are the mean (all 8 serve)");
 }
 
 // 400 requests more in minute 4, 7.33 req/s in it and 1.33 on average: a burst.
@@ -267,9 +293,46 @@ TEST_F(Causes, ABurst) {
   s.info.name = "3";
   s.requests = 1;
   s.first_send = s.last_end = SimTime::zero() + Duration::seconds(250);
+  s.last_send = SimTime::zero() + Duration::seconds(254);  // 410 requests in the bin of 240 s.
   EXPECT_EQ(why(),
-            "stage 3 begins with 7.33 req/s where 1.33 are the mean; p is being rolled out "
+            "stage 3 begins with 27.3 req/s where 1.33 are the mean; p is being rolled out "
             "(all 8 serve)");
+  s.first_send = SimTime::zero() + Duration::seconds(256);
+  s.last_send = s.last_end = SimTime::zero() + Duration::seconds(300);
+  EXPECT_EQ(why(),
+            "a burst of 7.33 req/s where 1.33 are the mean; p is being rolled out (all 8 serve)")
+      << "it begins behind the first bin";
+}
+
+// Stages of 300 s: the first 5 minutes of the load that begins with the stretch count, not what it
+// sends to the end of the stretch, nor a stage of another load of the mix.
+TEST_F(Causes, AStageOfItsOwnLoad) {
+  scenario_.workload.mix.resize(2);
+  scenario_.workload.mix[0].name = "chat";
+  for (int i = 0; i < 20; ++i) {
+    const SimTime sent = SimTime::zero() + Duration::milliseconds(240'000 + 500 * i);
+    for (auto* const counts : {&counts_, &loads_[0]}) {
+      counts->on_sent(sent);
+      counts->on_done(sent, sent, true, false);
+    }
+  }
+  loads_[0].on_sent(SimTime::zero());
+  loads_[0].on_done(SimTime::zero(), SimTime::zero(), true, true);
+  loads_[0] = loads_[0].in_bins_of(counts_);
+  run_.summary.requests = run_.summary.successes = 420;
+  for (const int part : {0, 1}) {
+    sim::StageResult& s = run_.stages.emplace_back();
+    s.info.name = part == 0 ? "chat/09:00" : "batch/09:00";
+    s.info.part = part;
+    s.requests = 20;
+    s.first_send = SimTime::zero() + Duration::seconds(240);
+    s.last_send = s.last_end = SimTime::zero() + Duration::seconds(250);
+  }
+  complete_timeline(counts_, loads_, scenario_, true, run_);
+  ASSERT_EQ(run_.timeline->goals->missed.size(), 1U);
+  // 20 requests in a bin of 15 s; with one more, 21 in 255 s.
+  EXPECT_EQ(run_.timeline->goals->missed[0].why,
+            "chat: stage chat/09:00 begins with 1.33 req/s where 0.0824 are the mean");
 }
 
 TEST_F(Causes, ManyEventsAreCounted) {

@@ -215,6 +215,7 @@ class Witness {
   /// `t`: all requests of that kind.
   std::string tell(const sim::Timeline& t, const MissedSpan& span, double first_s,
                    double until_s) const;
+  std::int64_t part = -1;  ///< The load of a mix that it tells of; -1 = all.
 
  private:
   static inline const std::vector<FleetMark> kNoMarks;
@@ -226,6 +227,9 @@ class Witness {
   Shortage shortage(double from, double until) const;
   bool lasts(std::size_t mark, const Kind& kind, double from) const;
   std::string events(double from, double since, double until) const;
+  std::optional<std::pair<double, double>> overload(double from, double to) const;
+  std::string overload_after(double lack_s, const MissedSpan& span) const;
+  std::string serve_text(std::int64_t ready) const;
   std::string load(const sim::Timeline& t, const MissedSpan& span, bool told, bool lacks) const;
   std::optional<std::int64_t> ready_at(double at_s) const;
 
@@ -282,6 +286,14 @@ bool Witness::lasts(std::size_t mark, const Kind& kind, double from) const {
   return true;
 }
 
+/// `all 3 serve, of at most 8`.
+std::string Witness::serve_text(std::int64_t ready) const {
+  return (ready == 0   ? "no server serves"
+          : ready == 1 ? "the one server serves"
+                       : "all " + std::to_string(ready) + " serve") +
+         (most_ > ready ? ", of at most " + std::to_string(most_) : "");
+}
+
 /// Events since `since`, and those that last until `from`.
 std::string Witness::events(double from, double since, double until) const {
   std::vector<std::string> told;
@@ -310,44 +322,73 @@ std::string Witness::events(double from, double since, double until) const {
   return joined(told);
 }
 
-/// The load of the time before, as long as the stretch and at least five minutes, requests/s.
-double rate_before(const sim::Timeline& t, const MissedSpan& span) {
-  const double from = std::max(0.0, span.from_s - std::max(300.0, span.to_s - span.from_s));
-  double sent = 0, seconds = 0;
-  for (std::size_t i = static_cast<std::size_t>(from / t.bin_s);
-       i < t.sent.size() && static_cast<double>(i + 1) * t.bin_s <= span.from_s; ++i) {
-    sent += static_cast<double>(t.sent[i]);
-    seconds += t.bin_s;
-  }
-  return seconds > 0 ? sent / seconds : 0;
+/// Requests sent a second in the bins that have a part of this time.
+double rate_in(const sim::Timeline& t, double from, double to) {
+  const std::int64_t first = std::int64_t(from / t.bin_s), all = std::ssize(t.sent);
+  const std::int64_t end = std::max(first + 1, std::int64_t(std::ceil(to / t.bin_s)));
+  const auto at = [&](std::int64_t i) { return t.sent.begin() + std::min(i, all); };
+  return static_cast<double>(std::accumulate(at(first), at(end), 0LL)) /
+         (static_cast<double>(end - first) * t.bin_s);
 }
 
-/// What is to be said of the load: an overload where no server is missing, a burst, and where
-/// nothing else is told how much it is.
+double seconds_of(SimTime at) { return (at - SimTime::zero()).to_seconds(); }
+
+/// The time between two instants in which an overloaded stage sends for longest; empty for none.
+std::optional<std::pair<double, double>> Witness::overload(double from, double to) const {
+  std::optional<std::pair<double, double>> longest;
+  for (const sim::StageResult& s : run_.stages) {
+    const double first = std::max(from, seconds_of(s.first_send));
+    const double last = std::min(to, seconds_of(s.last_send));
+    if (s.requests > 0 && s.overloaded() && first <= last &&
+        (!longest || last - first > longest->second - longest->first))
+      longest = {first, last};
+  }
+  return longest;
+}
+
+/// What is to be said of the load: an overload where no server is missing, a burst or the stage
+/// that begins then, and where nothing else is told how much it is.
 std::string Witness::load(const sim::Timeline& t, const MissedSpan& span, bool told,
                           bool lacks) const {
-  constexpr double kBurst = 1.5;
+  constexpr double kBurst = 1.5, kBeginning = 300;
   const double all = static_cast<double>(std::accumulate(t.sent.begin(), t.sent.end(), 0LL));
-  const double rate = static_cast<double>(span.sent) / (span.to_s - span.from_s);
   const double mean = all / (60 * t.minutes());
-  std::string what = told ? "" : "no event at that time, ";
-  const bool burst = rate >= kBurst * std::max(mean, rate_before(t, span));
-  if (burst) what = "a burst of ";
+  // The load of the time before, as long as the stretch and at least five minutes.
+  const double since = std::max(0.0, span.from_s - std::max(kBeginning, span.to_s - span.from_s));
+  const double usual = std::max(mean, since < span.from_s ? rate_in(t, since, span.from_s) : 0.0);
+  double rate = static_cast<double>(span.sent) / (span.to_s - span.from_s);
+  std::string what = rate >= kBurst * usual ? "a burst of " : told ? "" : "no event at that time, ";
+  const auto over = lacks ? std::nullopt : overload(span.from_s, span.to_s);
+  if (over) {
+    what = "overload, ";
+    rate = rate_in(t, over->first, over->second);
+  }
   for (const sim::StageResult& s : run_.stages) {
-    if (s.requests == 0) continue;
-    const double from = (s.first_send - SimTime::zero()).to_seconds();
-    const double to = (s.last_send - SimTime::zero()).to_seconds();
-    if (burst && from >= span.from_s && from < span.to_s)
-      what = "stage " + s.info.name + " begins with ";
-    if (s.overloaded() && !lacks && from < span.to_s && to >= span.from_s) {
-      what = "overload, ";
-      break;
-    }
+    const double from = seconds_of(s.first_send);
+    if (over || s.requests == 0 || (part >= 0 && s.info.part != part) ||
+        std::abs(from - span.from_s) > t.bin_s)
+      continue;
+    const double own = rate_in(t, from, std::min(seconds_of(s.last_send), from + kBeginning));
+    if (own < kBurst * usual) continue;
+    what = "stage " + s.info.name + " begins with ";
+    rate = own;
   }
   const auto per_second = [](double r) { return number_text(with_digits(r, 3)); };
-  return what.empty()
-             ? what
-             : what + per_second(rate) + " req/s where " + per_second(mean) + " are the mean";
+  if (what.empty()) return what;
+  return what + per_second(rate) + " req/s where " + per_second(mean) + " are the mean";
+}
+
+/// `, then overload (all 4 serve)`, where a stage is overloaded for longer after all servers that
+/// are missing at `lack_s` are back than the stretch lasts until then.
+std::string Witness::overload_after(double lack_s, const MissedSpan& span) const {
+  const auto whole = std::ranges::find_if(servers_, [&](const Servers& s) {
+    return s.at_s > lack_s && s.ready > 0 && s.ready >= s.wanted;
+  });
+  if (whole == servers_.end()) return {};
+  const double since = std::max(span.from_s, whole->at_s);
+  const auto over = overload(since, span.to_s);
+  if (!over || over->second - over->first <= since - span.from_s) return {};
+  return ", then overload (" + serve_text(*ready_at(over->first)) + ")";
 }
 
 std::string Witness::tell(const sim::Timeline& t, const MissedSpan& span, double first,
@@ -375,13 +416,10 @@ std::string Witness::tell(const sim::Timeline& t, const MissedSpan& span, double
               counted(static_cast<std::size_t>(during.worst.wanted), "server") + " serve" +
               (lacks ? "" : " then");
   } else if (!servers_.empty()) {
-    const std::int64_t ready = *ready_at(first);
-    servers = ready == 0   ? "no server serves"
-              : ready == 1 ? "the one server serves"
-                           : "all " + std::to_string(ready) + " serve";
-    if (most_ > ready) servers += ", of at most " + std::to_string(most_);
+    servers = serve_text(*ready_at(first));
   }
   if (!servers.empty()) text += text.empty() ? servers : " (" + servers + ")";
+  if (lacks || none) text += overload_after(lacks ? lack.worst.at_s : span.from_s, span);
   if (!told && !marks_.empty() && run_.fleet->unmarked > 0 && until > marks_.back().at_s)
     text += "; later events are not listed";
   return text;
@@ -405,8 +443,8 @@ void complete_timeline(const sim::TimelineCounter& whole,
   t.goals = {.good = shown.good(),
              .share = expected.value_or(sim::kUsualShare),
              .expected = expected.has_value()};
-  const Witness witness(scenario, run);
   std::vector<bool> bins(whole.timeline().sent.size());  // Stretches of two loads may overlap.
+  Witness witness(scenario, run);
   const auto judge = [&](const sim::TimelineCounter& c, const std::string& load) {
     sim::Timeline own = c.timeline();
     own.goals = {.good = c.good(), .share = t.goals->share};
@@ -422,10 +460,12 @@ void complete_timeline(const sim::TimelineCounter& whole,
   };
   if (loads.empty()) judge(whole, "");
   const std::vector<sim::MixPart>& mix = scenario.workload.mix;
-  for (const auto& [part, of_load] : loads)  // A caller's own load may have parts without names.
+  for (const auto& [part, of_load] : loads) {  // A caller's own load may have parts without names.
+    witness.part = part;
     judge(of_load, (part < std::ssize(mix) ? printable(mix[static_cast<std::size_t>(part)].name)
                                            : "load " + std::to_string(part)) +
                        ": ");
+  }
   std::ranges::stable_sort(t.goals->missed, {}, &MissedSpan::from_s);
   run.summary.fleet.missed_minutes = t.goals->missed_minutes =
       static_cast<double>(std::ranges::count(bins, true)) * whole.timeline().bin_s / 60;
