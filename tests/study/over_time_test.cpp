@@ -403,5 +403,65 @@ TEST(MissedLines, OfManyVariantsTheWorstAndTheBest) {
   EXPECT_TRUE(lines[1].text.starts_with("v0 misses its goals in 0 of 60")) << lines[1].text;
 }
 
+StageView hour(const std::string& name, double rate, std::map<std::string, double> values,
+               bool overloaded = false) {
+  StageView s{.name = name, .overloaded = overloaded, .rate = rate};
+  for (const auto& [key, value] : values) s.values[key] = {.value = value};
+  return s;
+}
+
+/// One stage of 9,000 requests at 10 req/s, of which `failed` fail and the others meet the goals.
+/// The longest answer takes 3 s; `total_s`: from the first request sent to the last one ended.
+VariantView of_stage(const std::string& name, double failed, double total_s) {
+  const double good = 9'000 - failed;
+  VariantView v{.name = name};
+  v.stages = {hour("0", 10,
+                   {{"requests", 9'000},
+                    {"failed_requests", failed},
+                    {"send_duration", 900},
+                    {"request_latency.max", 3},
+                    {"request_throughput", good / total_s},
+                    {"output_throughput", 100 * good / total_s},
+                    {"goodput", good / 9'000},
+                    {"good_request_throughput", good / total_s}})};
+  v.summary = v.stages.front();
+  v.goals = {{"ttft", 1}};
+  return v;
+}
+
+std::string said(const Verdict& verdict) {
+  std::string text = verdict.headline;
+  for (const VerdictLine& line : verdict.lines) text += "\n" + line.text;
+  return plain_spaces(text);
+}
+
+// The last of 141 lost connections ends 924 s after the others: the same requests are sent at the
+// same times, and 141 of 9,000 more are good.
+TEST(SameLoad, IsJudgedByItsRequestsNotByTheTimeToTheLastFailure) {
+  PageRun run;
+  run.variants = {of_stage("calm", 0, 900), of_stage("lost", 141, 1'824)};
+  const std::string text = said(verdict_of(run));
+  EXPECT_NE(text.find("1.6 % more requests within the goals, 100 % instead of 98.4 %"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("output"), std::string::npos) << text;
+  EXPECT_TRUE(end_late({run.variants.data(), &run.variants[1]}, {0}));
+  const VariantView slow = of_stage("slow", 141, 903);
+  EXPECT_FALSE(end_late({&slow}, {0}));
+}
+
+// Of a closed loop the requests within the goals a second are what a fleet does.
+TEST(SameLoad, OfAClosedLoopIsARate) {
+  PageRun run;
+  run.variants = {of_stage("a", 0, 900), of_stage("b", 0, 450)};
+  for (VariantView& v : run.variants) {
+    v.stages[0].rate.reset();
+    v.stages[0].concurrency = 8;
+  }
+  EXPECT_NE(said(verdict_of(run)).find("2 times as many requests within the goals, 20 req/s"),
+            std::string::npos)
+      << said(verdict_of(run));
+}
+
 }  // namespace
 }  // namespace routesim::tools

@@ -75,6 +75,7 @@ class Wording {
     }
     // Runs at other rates, or an interrupted one, compare in the stages that both have.
     const bool whole = are_whole_runs({&one, &other}, common);
+    const bool late = end_late({&one, &other}, common);
     std::vector<VerdictLine> lines;
     for (const std::string_view key : {"failed_requests", "ttft.mean", "ttft.p99",
                                        "output_throughput", "itl.mean", "prefix_cache_hit_rate"}) {
@@ -82,7 +83,7 @@ class Wording {
       const bool latency = shown.unit == Unit::kSeconds;
       const bool by_stage = !whole || (overload && (latency || key == "output_throughput"));
       const std::optional<std::size_t> stage = latency ? both_hold : last;
-      if (by_stage && !stage) continue;
+      if ((by_stage && !stage) || (late && key == "output_throughput")) continue;
       if (std::optional<VerdictLine> l = by_stage
                                              ? line(shown, one.stages[*stage], other.stages[*stage],
                                                     " at " + stage_place(one, *stage))
@@ -363,7 +364,7 @@ class Wording {
     const std::size_t n = contest_.yardstick().stages.size();
     if (n == 0) return {};
     return (n == 1 ? " in the one stage" : " in the " + std::to_string(n) + " stages") +
-           (by().less_is_better ? " that they hold" : " that they share");
+           (contest_.yardstick().held ? " that they hold" : " that they share");
   }
 
   /// `first token, mean: 213 ms instead of 55.5 s with the base a (-99.6 %)`.
@@ -636,10 +637,8 @@ Verdict verdict_of(const PageRun& run) {
   for (const VariantView& v : run.variants)
     unfinished += std::ranges::count_if(
         v.stages, [](const StageView& s) { return s.reported && s.unfinished; });
-  const bool ran = std::ranges::any_of(run.variants, [](const VariantView& v) {
-    const auto* const requests = v.summary.find("requests");
-    return requests != nullptr && requests->value > 0;
-  });
+  const bool ran = std::ranges::any_of(
+      run.variants, [](const VariantView& v) { return v.summary.number("requests", 0) > 0; });
   Verdict verdict;
   if (ran)
     verdict = judge_ended(unfinished > 0 ? ended_part(run) : run);

@@ -339,6 +339,11 @@ const Datum* StageView::find(std::string_view key) const {
   return found == values.end() ? nullptr : &found->second;
 }
 
+double StageView::number(std::string_view key, double otherwise) const {
+  const Datum* const found = find(key);
+  return found == nullptr ? otherwise : found->value;
+}
+
 PageRun page_run(const RunRecord& record, const std::string& path) {
   PageRun run;
   run.scenario = record.scenario;
@@ -361,6 +366,7 @@ PageRun page_run(const RunRecord& record, const std::string& path) {
 namespace {
 
 constexpr std::string_view kGoodput = "good_request_throughput";
+constexpr std::string_view kGoodShare = "goodput";
 constexpr std::string_view kLatency = "request_latency.mean";
 constexpr std::string_view kOutput = "output_throughput";
 constexpr double kMoreFailures = 0.01;  ///< Share of the requests; fewer are no difference.
@@ -391,8 +397,7 @@ std::optional<Sample> sample_of(const VariantView& v, const Yardstick& yardstick
   for (const std::size_t i : yardstick.stages) {
     const std::optional<Sample> one = sample_of(v.stages[i], yardstick.by.key);
     if (!one) return std::nullopt;
-    const Datum* requests = v.stages[i].find("requests");
-    const double weight = requests != nullptr ? requests->value : 1;
+    const double weight = v.stages[i].number("requests", 1);
     weights += weight;
     mean.value += weight * one->value;
     if (i == yardstick.stages.front()) mean.seeds.resize(one->seeds.size());
@@ -465,18 +470,30 @@ std::vector<const VariantView*> views(const PageRun& run, const std::vector<std:
   return all;
 }
 
+/// Whether the load sends its requests at its own times, and the share within the goals is known.
+bool is_open_loop(const VariantView* v) {
+  return v->summary.find(kGoodShare) != nullptr &&
+         std::ranges::all_of(reported_stages(*v), [v](std::size_t i) {
+           const StageView& s = v->stages[i];
+           if (s.number("requests") == 0) return true;
+           return s.rate.value_or(s.part_rate.value_or(0)) > 0 && !s.held_back &&
+                  s.concurrency.value_or(s.part_concurrency.value_or(0)) <= 0;
+         });
+}
+
 /// The measure that decides among variants that hold as much load.
 Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& members, bool by_goals) {
   const std::vector<const VariantView*> all = views(run, members);
-  const auto over = [&](std::string_view key, std::vector<std::size_t> stages) {
+  const auto over = [&](std::string_view key, std::vector<std::size_t> stages, bool held = false) {
     if (are_whole_runs(all, stages)) stages.clear();
-    Yardstick yardstick{.by = measure(key), .stages = std::move(stages)};
+    Yardstick yardstick{.by = measure(key), .stages = std::move(stages), .held = held};
     // Sentences name them so.
-    yardstick.by.title = key == kGoodput ? "goodput" : metric_view(key).title;
+    yardstick.by.title = metric_view(key == kGoodput ? kGoodShare : key).title;
     return yardstick;
   };
   const std::vector<std::size_t> common = common_stages(all);
-  if (by_goals) return over(kGoodput, common);
+  // A rate over the time to the last failure says little of the same requests at the same times.
+  if (by_goals) return over(std::ranges::all_of(all, is_open_loop) ? kGoodShare : kGoodput, common);
   std::vector<std::size_t> held = common;
   bool overloaded = false;
   for (const std::size_t v : members)
@@ -485,26 +502,21 @@ Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& membe
   std::erase_if(held, [&](std::size_t i) {
     return std::ranges::any_of(all, [&](const VariantView* v) { return !holds_stage(*v, i); });
   });
-  return held.empty() && overloaded ? over(kOutput, common) : over(kLatency, held);
+  if (!held.empty() || !overloaded) return over(kLatency, held, true);
+  return over(end_late(all, common) ? kLatency : kOutput, common);
 }
 
 }  // namespace
 
-double too_long(const StageView& stage) {
-  const Datum* found = stage.find("too_long");
-  return found == nullptr ? 0 : found->value;
-}
+double too_long(const StageView& stage) { return stage.number("too_long", 0); }
 
 double share_of_failures(const StageView& stage) {
-  const Datum* failures = stage.find("failed_requests");
-  const Datum* requests = stage.find("requests");
-  if (failures == nullptr || requests == nullptr || requests->value == 0) return 0;
-  return std::max(0.0, failures->value - too_long(stage)) / requests->value;
+  const double failures = stage.number("failed_requests", 0) - too_long(stage);
+  return failures > 0 ? failures / stage.number("requests", INFINITY) : 0;
 }
 
 bool is_cut(const StageView& stage) {
-  const Datum* requests = stage.find("requests");
-  return requests != nullptr && too_long(stage) > kMoreFailures * requests->value;
+  return too_long(stage) > kMoreFailures * stage.number("requests");
 }
 
 bool is_held(const StageView& stage) {
@@ -513,9 +525,20 @@ bool is_held(const StageView& stage) {
 
 bool is_too_short(const StageView& stage) {
   if (stage.telling_s) return is_held(stage);
-  const Datum *sent = stage.find("send_duration"), *answer = stage.find("request_latency.mean");
-  return stage.rate.value_or(0) > 0 && is_held(stage) && sent != nullptr && answer != nullptr &&
-         sent->value < sim::kFewestAnswers * answer->value;
+  return stage.rate.value_or(0) > 0 && is_held(stage) &&
+         stage.number("send_duration") < sim::kFewestAnswers * stage.number("request_latency.mean");
+}
+
+bool end_late(const std::vector<const VariantView*>& variants,
+              const std::vector<std::size_t>& stages) {
+  const auto is_late = [](const StageView& s) {
+    return s.number("requests") - s.number("failed_requests") >
+           (1 + kNoticeable) * s.number("request_throughput") *
+               (s.number("send_duration") + s.number("request_latency.max"));
+  };
+  return std::ranges::any_of(variants, [&](const VariantView* v) {
+    return std::ranges::any_of(stages, [&](std::size_t i) { return is_late(v->stages[i]); });
+  });
 }
 
 bool holds_stage(const VariantView& variant, std::size_t stage) {

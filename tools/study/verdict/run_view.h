@@ -2,6 +2,7 @@
 // so that a test (or a reader) can hold the tables of a page against its data block.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,7 @@ struct StageView {
 
   /// The number under a key, or null.
   const Datum* find(std::string_view key) const;
+  double number(std::string_view key, double otherwise = NAN) const;
 };
 
 /// One server over time; missing values are NaN.
@@ -136,9 +138,11 @@ enum class Reason {
 struct Yardstick {
   Measure by;
   std::vector<std::size_t> stages = {};  ///< Empty: the whole run.
+  bool held = false;                     ///< All hold these stages.
 };
 
-/// The order of variants that face one load. With goals that all of them share, goodput decides.
+/// The order of variants that face one load. With goals that all of them share, goodput decides: of
+/// a load that keeps its rates the share of requests within the goals, else their number a second.
 /// Otherwise first come those that fail at most 1 % of the requests more than the best, among them
 /// those that hold most load (within 10 %), among these the lowest mean request latency over the
 /// stages that all of them hold. Where they hold no stage, output throughput decides.
@@ -192,6 +196,10 @@ bool is_held(const StageView& stage);
 /// Whether a load that keeps its rate says that it ends before it tells, or sends for less than
 /// three of its answers: servers may then take all its requests at once, at any rate.
 bool is_too_short(const StageView& stage);
+/// Whether failures, as of TCP connections, end some stage long after its last answer: no rate over
+/// that time is one of the servers.
+bool end_late(const std::vector<const VariantView*>& variants,
+              const std::vector<std::size_t>& stages);
 /// Whether the servers hold the load of a stage, by what they sustain where that was found: a stage
 /// may end before its queue shows.
 bool holds_stage(const VariantView& variant, std::size_t stage);

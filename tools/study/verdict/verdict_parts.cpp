@@ -59,10 +59,7 @@ std::string short_text(const std::vector<double>& rates, const std::string& and_
 /// The stage that decides about each rate, by rate: the longest one, and the last of equal ones.
 /// The first stage of a run fills its caches.
 std::vector<const StageView*> deciding_stages(const std::vector<const VariantView*>& variants) {
-  const auto length = [](const StageView* s) {
-    const Datum* requests = s->find("requests");
-    return requests == nullptr ? 0 : requests->value;
-  };
+  const auto length = [](const StageView* s) { return s->number("requests", 0); };
   std::map<double, const StageView*> by_rate;
   for (const VariantView* v : variants)
     for (const std::size_t i : reported_stages(*v)) {
