@@ -6,6 +6,7 @@
 #include "sim/plan/fleet_plan.h"
 #include "tests/sim/plan_fixture.h"
 #include "tools/results/metric_name.h"
+#include "tools/results/report.h"
 #include "tools/results/result_record.h"
 #include "tools/study/experiment/experiment.h"
 #include "tools/study/verdict/verdict_parts.h"
@@ -461,6 +462,67 @@ TEST(SameLoad, OfAClosedLoopIsARate) {
   EXPECT_NE(said(verdict_of(run)).find("2 times as many requests within the goals, 20 req/s"),
             std::string::npos)
       << said(verdict_of(run));
+}
+
+/// Hours at 2, 10, 20, 30 (overloaded), 15 (its queue) and 2 req/s.
+VariantView day_of(const std::string& name, double ttft) {
+  VariantView v{.name = name, .by_clock = true};
+  const std::vector<double> rates = {2, 10, 20, 30, 15, 2};
+  for (std::size_t i = 0; i < rates.size(); ++i)
+    v.stages.push_back(hour("0" + std::to_string(i) + ":00", rates[i],
+                            {{"requests", 3'600 * rates[i]},
+                             {"failed_requests", 0},
+                             {"ttft.mean", ttft * (i == 4 ? 1'000 : 1)}},
+                            i == 3));
+  v.summary = hour("", 0, {{"requests", 284'400}, {"ttft.mean", 100}});
+  v.resolved = {{"workload.demand.interpolate", "linear"}};
+  return v;
+}
+
+// A ramp has no rate to be held beside what the servers sustain, and a mix has one of all loads.
+TEST(ADay, NamesItsOverloadedHours) {
+  VariantView v = day_of("a", 0.1);
+  v.capacity = {.rate = 31, .low = 30.5, .high = 32};
+  EXPECT_EQ(plain_spaces(knee_of({&v}, "a").text),
+            "sustains 31 req/s (30.5 to 32); it is overloaded at stage 03:00 (1 of 6 stages)");
+  v.capacity.reset();
+  EXPECT_EQ(knee_of({&v}, "a").text, "is overloaded at stage 03:00 (1 of 6 stages)");
+  EXPECT_FALSE(knee_of({&v}, "a").last_held) << "20 req/s is the mean of a ramp";
+  v.stages[3].overloaded = false;
+  EXPECT_EQ(knee_of({&v}, "a").text, "is not overloaded");
+  v.stages[3].values["failed_requests"].value = 5'400;  // Of 108,000.
+  EXPECT_EQ(plain_spaces(knee_of({&v}, "a").text), "fails 5 % of its requests at stage 03:00");
+  v.stages[3].overloaded = true;
+  v.capacity = {.rate = 31, .low = 30.5, .high = 32};
+  v.resolved = {{"workload.demand.interpolate", "steps"}};
+  EXPECT_EQ(plain_spaces(knee_of({&v}, "a").text),
+            "sustains 31 req/s (30.5 to 32); its stage at 30 req/s is overloaded");
+  for (StageView& s : v.stages) {
+    s.part_rate = s.rate;
+    s.rate.reset();
+    s.overloaded = false;
+  }
+  EXPECT_EQ(plain_spaces(knee_of({&v}, "a").text), "sustains 31 req/s (30.5 to 32)");
+}
+
+// Stages 3 and 5 of 6, then 5 and 6, behind which none is healthy.
+TEST(CapacityText, SaysOnOnlyOfAllLaterStages) {
+  VariantReport variant;
+  for (int i = 1; i <= 6; ++i) {
+    const StageSide side{.ttft_mean_s = 1, .overloaded = i == 3 || i == 5};
+    variant.capacity_band.push_back(
+        {.stage = std::to_string(i), .as_is = side, .fewer = side, .more = side});
+  }
+  variant.capacity_band[0].fewer.ttft_mean_s = 2;
+  const auto ends = [&](const std::string& text) {
+    EXPECT_TRUE(capacity_text(variant).ends_with(text)) << capacity_text(variant);
+  };
+  ends("; all three are overloaded in 2 of 6 stages, the first is 3");
+  variant.capacity_band[2].more.overloaded = false;
+  variant.capacity_band[5].more.overloaded = true;
+  ends(
+      "; it is overloaded in 2 of 6 stages, the first is 3, with fewer in 2 of 6 stages, the first "
+      "is 3, with more from stage 5 on");
 }
 
 }  // namespace

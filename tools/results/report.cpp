@@ -103,11 +103,16 @@ double movement(const StageBand& band) {
   return std::max(ratio(band.fewer.ttft_mean_s), ratio(band.more.ttft_mean_s));
 }
 
-/// The first stage that is overloaded; `none` when all are healthy.
-std::string first_overloaded(const std::vector<StageBand>& bands, StageSide StageBand::*side) {
-  for (const StageBand& band : bands)
-    if ((band.*side).overloaded) return "from stage " + printable(band.stage) + " on";
-  return "in no stage";
+/// `from stage 3 on` where all later ones are overloaded too, else `in 2 of 9 stages, the first is
+/// 3`; `in no stage` when all are healthy.
+std::string overloaded_stages(const std::vector<StageBand>& bands, StageSide StageBand::*side) {
+  const auto is_bad = [side](const StageBand& band) { return (band.*side).overloaded; };
+  const auto first = std::ranges::find_if(bands, is_bad);
+  if (first == bands.end()) return "in no stage";
+  if (std::all_of(first, bands.end(), is_bad))
+    return "from stage " + printable(first->stage) + " on";
+  return "in " + std::to_string(std::ranges::count_if(bands, is_bad)) + " of " +
+         std::to_string(bands.size()) + " stages, the first is " + printable(first->stage);
 }
 
 }  // namespace
@@ -127,9 +132,9 @@ std::string capacity_text(const VariantReport& variant) {
                      (bands.size() > 1 ? "stage " + printable(most->stage) : "the run") + " from " +
                      seconds(most->as_is.ttft_mean_s) + " to " + seconds(most->fewer.ttft_mean_s) +
                      " (fewer) or " + seconds(most->more.ttft_mean_s) + " (more)";
-  const std::string as_is = first_overloaded(bands, &StageBand::as_is);
-  const std::string fewer = first_overloaded(bands, &StageBand::fewer);
-  const std::string more = first_overloaded(bands, &StageBand::more);
+  const std::string as_is = overloaded_stages(bands, &StageBand::as_is);
+  const std::string fewer = overloaded_stages(bands, &StageBand::fewer);
+  const std::string more = overloaded_stages(bands, &StageBand::more);
   if (as_is == fewer && as_is == more)
     return text + (as_is == "in no stage" ? "; no stage is overloaded in any of the three"
                                           : "; all three are overloaded " + as_is);

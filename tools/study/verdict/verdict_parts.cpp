@@ -21,8 +21,16 @@ namespace {
 /// How the stages of a load differ.
 enum class StageSteps { kRates, kLevels, kNames };
 
+/// Whether rates rise and fall within stages, whose own rates are then only means.
+bool has_ramps(const VariantView& v) {
+  return std::ranges::any_of(v.resolved, [](const auto& setting) {
+    return setting.first == "workload.demand.interpolate" && setting.second == "linear";
+  });
+}
+
 /// Rates or levels only tell stages apart that all have one, each its own.
 StageSteps steps_of(const VariantView& v) {
+  if (has_ramps(v)) return StageSteps::kNames;
   std::vector<double> rates, levels;
   for (const std::size_t i : reported_stages(v)) {
     if (v.stages[i].concurrency && *v.stages[i].concurrency > 0)
@@ -49,6 +57,13 @@ bool has_rates(const VariantView& v) {
   });
 }
 
+/// Whether each stage has a rate that may be held: a ramp has only a mean.
+bool is_ladder(const std::vector<const VariantView*>& variants) {
+  return std::ranges::all_of(variants, [&](const VariantView* v) {
+    return has_rates(*v) && (variants.size() > 1 || !has_ramps(*v));
+  });
+}
+
 /// `its stages from 30 req/s on are too short to tell`, of rates in order.
 std::string short_text(const std::vector<double>& rates, const std::string& and_on) {
   if (rates.size() == 1)
@@ -71,14 +86,19 @@ std::vector<const StageView*> deciding_stages(const std::vector<const VariantVie
   return stages;
 }
 
+std::string failing_text(const StageView& s) {
+  return "fails " + human(share_of_failures(s), Unit::kRatio) + " of its requests";
+}
+
 /// What the stages, by rate, show beside the rate that the servers sustain; may be empty.
-std::string seen_text(const Capacity& c, const std::vector<const StageView*>& stages) {
+std::string seen_text(const Capacity& c, const std::vector<const VariantView*>& variants) {
+  const std::string overload = overload_of(*variants[0]);
+  if (!is_ladder(variants)) return overload.empty() ? "" : "it is overloaded " + overload;
+  const std::vector<const StageView*> stages = deciding_stages(variants);
   const auto bad = std::ranges::find_if(stages, [](const StageView* s) { return !is_held(*s); });
   if (bad != stages.end()) {
     const std::string place = per_second(*(*bad)->rate);
-    if (!(*bad)->overloaded)
-      return "its stage at " + place + " fails " + human(share_of_failures(**bad), Unit::kRatio) +
-             " of its requests";
+    if (!(*bad)->overloaded) return "its stage at " + place + " " + failing_text(**bad);
     const bool on =
         bad + 1 != stages.end() &&
         std::all_of(bad, stages.end(), [](const StageView* s) { return s->overloaded; });
@@ -130,9 +150,7 @@ Knee stage_knee(const std::vector<const VariantView*>& variants, const std::stri
   const std::string place = per_second(*bad->rate);
   const bool on = bad->overloaded && again == nullptr && (!held.empty() || bad != stages.front());
   knee.text = (held.empty() ? "" : held + " and ") +
-              (bad->overloaded ? "is overloaded "
-                               : "fails " + human(share_of_failures(*bad), Unit::kRatio) +
-                                     " of its requests ") +
+              (bad->overloaded ? "is overloaded " : failing_text(*bad) + " ") +
               (on ? "from " + place + " on" : "at " + place);
   if (bad == stages.front() && stages.size() > 1) knee.text += ", the lowest rate";
   if (again != nullptr) knee.text += ", though it holds " + per_second(*again->rate) + " again";
@@ -173,10 +191,11 @@ void add_error(std::vector<TrustError>& errors, const std::string& quantity, dou
 }
 
 Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
-  Knee knee = stage_knee(variants, name);
   const std::optional<Capacity>& capacity = variants.front()->capacity;
+  Knee knee{.variant = name};
+  if (is_ladder(variants)) knee = stage_knee(variants, name);
   if (!capacity) return knee;
-  knee.seen = seen_text(*capacity, deciding_stages(variants));
+  knee.seen = seen_text(*capacity, variants);
   knee.capacity = capacity;
   knee.text = "sustains " + per_second(*capacity->rate) + " " + interval_text(*capacity) +
               (capacity->limit.empty() ? "" : ", limited by " + capacity->limit) +
@@ -199,15 +218,10 @@ std::string interval_text(const Capacity& c) {
 
 std::string stage_place(const VariantView& variant, std::size_t stage) {
   const StageView& s = variant.stages[stage];
-  switch (steps_of(variant)) {
-    case StageSteps::kRates:
-      return per_second(*s.rate);
-    case StageSteps::kLevels:
-      return human(*s.concurrency, Unit::kCount) + " concurrent requests";
-    case StageSteps::kNames:
-      break;
-  }
-  return "stage " + s.name;
+  const StageSteps steps = steps_of(variant);
+  if (steps == StageSteps::kRates) return per_second(*s.rate);
+  if (steps == StageSteps::kNames) return "stage " + s.name;
+  return human(*s.concurrency, Unit::kCount) + " concurrent requests";
 }
 
 std::vector<std::size_t> in_load_order(const VariantView& variant,
@@ -254,7 +268,7 @@ Knee knee_of(const std::vector<const VariantView*>& variants, const std::string&
     knee.too_short = true;
     return knee;
   }
-  if (std::ranges::all_of(variants, [](const VariantView* v) { return has_rates(*v); }))
+  if (is_ladder(variants) || (variants.size() == 1 && first.capacity))
     return rate_knee(variants, name);
   if (variants.size() > 1) {
     std::vector<std::string> overloaded;
@@ -271,6 +285,9 @@ Knee knee_of(const std::vector<const VariantView*>& variants, const std::string&
     knee.text = level_text(first);
   } else {
     knee.text = "is not overloaded";
+    for (const std::size_t i : reported_stages(first))
+      if (!is_held(first.stages[i]) && knee.text.starts_with("is not"))
+        knee.text = failing_text(first.stages[i]) + " at " + stage_place(first, i);
   }
   return knee;
 }
@@ -289,7 +306,6 @@ std::vector<Knee> knees_of(const PageRun& run) {
   return knees;
 }
 
-/// `(ttft ≤ 1 s, tpot ≤ 60 ms)`.
 std::string goals_text(const VariantView& variant) {
   return comma_list(variant.goals, [](const auto& goal) {
     return goal.first + " ≤ " + human(goal.second, Unit::kSeconds);
@@ -306,7 +322,6 @@ bool enough_good(const sim::Timeline& t) {
   return static_cast<double>(good) >= t.goals->share * static_cast<double>(ended);
 }
 
-/// In how many minutes each variant misses its goals, when, and what happened then.
 std::vector<VerdictLine> missed_lines(const PageRun& run) {
   std::vector<const VariantView*> told;
   for (const VariantView& v : run.variants)
@@ -344,7 +359,6 @@ std::vector<VerdictLine> missed_lines(const PageRun& run) {
   return lines;
 }
 
-/// The step times that the variants rest on, each sentence once and with all that it is about.
 std::string rests_on(const PageRun& run) {
   std::string text;
   std::vector<std::string> said;
