@@ -479,6 +479,23 @@ VariantView day_of(const std::string& name, double ttft) {
   return v;
 }
 
+TEST(ADay, ShowsTheBusiestHourThatIsHeldWithoutAQueue) {
+  PageRun run;
+  run.variants = {day_of("a", 0.1)};
+  EXPECT_TRUE(said(verdict_of(run))
+                  .starts_with("a at stage 02:00 answers with a first token after "
+                               "100 ms on average"))
+      << said(verdict_of(run));
+  run.variants.push_back(day_of("b", 0.2));
+  EXPECT_NE(said(verdict_of(run)).find("first token, mean at stage 02:00: "), std::string::npos)
+      << said(verdict_of(run));
+  for (VariantView& v : run.variants) v.by_clock = false;  // Each begins without a queue.
+  EXPECT_NE(said(verdict_of(run)).find("first token, mean at stage 02:00: "), std::string::npos);
+  for (VariantView& v : run.variants) v.stages[4].rate = 25;
+  EXPECT_NE(said(verdict_of(run)).find("first token, mean at stage 04:00: "), std::string::npos)
+      << said(verdict_of(run));
+}
+
 // A ramp has no rate to be held beside what the servers sustain, and a mix has one of all loads.
 TEST(ADay, NamesItsOverloadedHours) {
   VariantView v = day_of("a", 0.1);

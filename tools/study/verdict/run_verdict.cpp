@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "tools/render/document.h"
 #include "tools/results/text_table.h"
@@ -28,6 +29,24 @@ std::string capital(std::string text) {
 const StageView* find_class(const VariantView& v, const std::string& name) {
   const auto found = std::ranges::find(v.classes, name, &StageView::name);
   return found == v.classes.end() ? nullptr : &*found;
+}
+
+/// The stage of most load, the last of equal ones, of those that are held. An overloaded stage of a
+/// demand leaves its queue to the next: those before it count, and without any the last one held.
+std::optional<std::size_t> busiest(const VariantView& v, const Indices& stages,
+                                   const std::function<bool(std::size_t)>& is_held) {
+  const auto load = [&](std::size_t i) {
+    return v.stages[i].rate.value_or(v.stages[i].concurrency.value_or(0));
+  };
+  std::optional<std::size_t> most, last;
+  bool queue = false;
+  for (const std::size_t i : stages) {
+    const bool held = is_held(i);
+    if (held) last = i;
+    if (held && !queue && (!most || load(i) >= load(*most))) most = i;
+    queue = queue || (!held && v.by_clock);
+  }
+  return most ? most : last;
 }
 
 /// The words of one contest.
@@ -62,17 +81,15 @@ class Wording {
   std::vector<VerdictLine> lines() const {
     const VariantView& one = variant(compared().first);
     const VariantView& other = variant(compared().second);
-    // Latencies of an overloaded stage depend on how long it lasts; those of the last stage that
+    // Latencies of an overloaded stage depend on how long it lasts; those of the highest load that
     // both hold do not. The output of an overloaded server is what it can do.
-    std::optional<std::size_t> both_hold, last;
     bool overload = false;
     for (const VariantView* const v : {&one, &other})
       for (const std::size_t i : reported_stages(*v)) overload = overload || !holds_stage(*v, i);
     const std::vector<std::size_t> common = common_stages({&one, &other});
-    for (const std::size_t i : common) {
-      if (holds_stage(one, i) && holds_stage(other, i)) both_hold = i;
-      last = i;
-    }
+    const auto both_hold = busiest(
+        one, common, [&](std::size_t i) { return holds_stage(one, i) && holds_stage(other, i); });
+    const auto last = busiest(one, common, [](std::size_t) { return true; });
     // Runs at other rates, or an interrupted one, compare in the stages that both have.
     const bool whole = are_whole_runs({&one, &other}, common);
     const bool late = end_late({&one, &other}, common);
@@ -398,13 +415,17 @@ std::string alone(const VariantView& v) {
   std::string place;
   const std::vector<std::size_t> stages = reported_stages(v);
   const bool whole = are_whole_runs({&v}, stages);
+  std::optional<std::size_t> held;
   if (!overload_of(v).empty() || !whole)
-    for (const std::size_t i : stages)
-      if (v.stages[i].find("ttft.mean") != nullptr &&
-          (!v.stages[i].overloaded || (!whole && i == stages.front()))) {
-        shown = &v.stages[i];
-        place = " at " + stage_place(v, i);
-      }
+    held = busiest(v, stages, [&](std::size_t i) {
+      return v.stages[i].find("ttft.mean") != nullptr && !v.stages[i].overloaded;
+    });
+  if (!held && !whole && !stages.empty() && v.stages[stages.front()].find("ttft.mean") != nullptr)
+    held = stages.front();
+  if (held) {
+    shown = &v.stages[*held];
+    place = " at " + stage_place(v, *held);
+  }
   const Datum* first = shown->find("ttft.mean");
   const Datum* p99 = shown->find("ttft.p99");
   const Datum* output = shown->find("output_throughput");
