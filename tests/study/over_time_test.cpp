@@ -9,6 +9,7 @@
 #include "tools/results/report.h"
 #include "tools/results/result_record.h"
 #include "tools/study/experiment/experiment.h"
+#include "tools/study/run/fleet_tables.h"
 #include "tools/study/verdict/verdict_parts.h"
 
 namespace routesim::tools {
@@ -520,6 +521,25 @@ TEST(ADay, NamesItsOverloadedHours) {
     s.overloaded = false;
   }
   EXPECT_EQ(plain_spaces(knee_of({&v}, "a").text), "sustains 31 req/s (30.5 to 32)");
+}
+
+// Which pool's servers 77 requests lost is not counted.
+TEST(FleetTable, SeveralPoolsLoseTheirRequestsTogether) {
+  RunRecord run;
+  run.variants.resize(1);
+  run.variants[0].name = "v";
+  sim::FleetResult& fleet = run.variants[0].fleet.emplace();
+  fleet.lost = 77;
+  fleet.pools = {{.pool = "prefill"}, {.pool = "decode"}};
+  const auto lost = [&] {
+    std::vector<std::string> cells;
+    for (const std::vector<Cell>& row : fleet_table(page_run(run, ""), false).rows)
+      cells.push_back(row[0].text + ":" + row[8].text);
+    return cells;
+  };
+  EXPECT_EQ(lost(), (std::vector<std::string>{"prefill:", "decode:", "all pools:77"}));
+  fleet.pools.pop_back();
+  EXPECT_EQ(lost(), (std::vector<std::string>{"prefill:77"}));
 }
 
 // Stages 3 and 5 of 6, then 5 and 6, behind which none is healthy.

@@ -173,7 +173,9 @@ class Wording {
   static double mean_servers_of(const VariantView& v) {
     if (v.pools.empty()) return static_cast<double>(v.servers.size());
     double servers = 0;
-    for (const ServerView& pool : v.pools) servers += pool.values.at("mean_servers").value;
+    for (const ServerView& pool : v.pools)
+      if (const auto n = pool.values.find("mean_servers"); n != pool.values.end())
+        servers += n->second.value;
     return servers;
   }
 

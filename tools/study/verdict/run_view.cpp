@@ -233,7 +233,7 @@ std::vector<FleetMoment> moments_of(const sim::FleetResult& fleet) {
   return moments;
 }
 
-/// Takes what happened to the fleet. Requests that lost their server stand beside the first pool.
+/// Takes what happened to the fleet. Which pool's servers requests lost is not counted.
 void take_fleet(const sim::FleetResult& fleet, const std::string& path, VariantView& variant) {
   for (std::size_t i = 0; i < fleet.pools.size(); ++i) {
     const sim::FleetPoolResult& p = fleet.pools[i];
@@ -250,7 +250,8 @@ void take_fleet(const sim::FleetResult& fleet, const std::string& path, VariantV
   variant.happened = fleet.marks;
   variant.fleet = moments_of(fleet);
   if (variant.pools.empty()) return;
-  Values v(variant.pools.front().values, path + "/fleet");
+  if (fleet.pools.size() > 1) variant.pools.push_back({.name = "all pools", .pool = ""});
+  Values v(variant.pools.back().values, path + "/fleet");
   v.put("lost", fleet.lost, "lost");
   v.put("sent_again", fleet.sent_again, "sent_again");
 }

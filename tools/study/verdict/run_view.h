@@ -82,7 +82,8 @@ struct VariantView {
   StageView summary;
   std::vector<StageView> classes;  ///< By traffic class, over the reported stages.
   std::vector<ServerView> servers;
-  std::vector<ServerView> pools;         ///< What became of each pool, where the fleet changed.
+  /// What became of each pool, where the fleet changed; last what several have together.
+  std::vector<ServerView> pools;
   std::vector<FleetMoment> fleet;        ///< Of all pools, at each change.
   std::vector<sim::FleetMark> happened;  ///< In time order.
   std::optional<sim::Timeline> timeline;
