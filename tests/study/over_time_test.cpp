@@ -542,6 +542,32 @@ TEST(FleetTable, SeveralPoolsLoseTheirRequestsTogether) {
   EXPECT_EQ(lost(), (std::vector<std::string>{"prefill:77"}));
 }
 
+TEST(NextSteps, NameASeedThatFailsAndTheSlowestRequest) {
+  PageRun run;
+  run.seed = "7";
+  run.replications = 3;
+  run.command = {.input = "x.yaml", .variants = "", .options = " --seed 7", .scan = ""};
+  run.variants = {of_stage("a", 4, 900)};
+  VariantView& a = run.variants[0];
+  a.summary.seeds["failed_requests"] = {0, 0, 12};
+  a.summary.values["ttft.mean"] = {.value = 0.1};
+  a.summary.values["ttft.p99"] = {.value = 0.9};
+  const auto has = [&](const std::string& step) {
+    const std::vector<Step> steps = next_steps(run, verdict_of(run));
+    return std::ranges::any_of(
+        steps, [&](const Step& s) { return plain_spaces(s.text()).ends_with(step); });
+  };
+  EXPECT_TRUE(
+      has("Each failed request of a in seed 9 with its reason: routesim run x.yaml "
+          "--records requests.csv --seed 9"));
+  EXPECT_TRUE(has("routesim explain x.yaml --variant a --request slowest:1 --set seed=7"));
+  a.summary.seeds["failed_requests"] = {1, 0, 11};
+  EXPECT_TRUE(has("of a with its reason: routesim run x.yaml --seed 7 --records requests.csv"));
+  run.command.options = "";
+  a.summary.seeds["failed_requests"] = {0, 12, 0};
+  EXPECT_TRUE(has("routesim run x.yaml --records requests.csv --seed 8"));
+}
+
 // Stages 3 and 5 of 6, then 5 and 6, behind which none is healthy.
 TEST(CapacityText, SaysOnOnlyOfAllLaterStages) {
   VariantReport variant;

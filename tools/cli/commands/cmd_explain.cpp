@@ -173,7 +173,7 @@ Command explain_command() {
           .examples =
               {{"routesim explain question.yaml --variant prefix-aware",
                 "Every value and where it comes from."},
-               {"routesim explain question.yaml --variant prefix-aware --request worst",
+               {"routesim explain question.yaml --variant prefix-aware --request slowest:1",
                 "How the slowest request was routed, and what other choices would have brought."},
                {"routesim explain question.yaml --variant service --hits",
                 "Where prefix-cache hits were lost."}},

@@ -587,10 +587,21 @@ class NextSteps {
 
   void failures() {
     for (const VariantView& v : run_.variants) {
-      const Datum* failed = v.summary.find("failed_requests");
-      if (failed == nullptr || failed->value == 0) continue;
-      add("Each failed request of " + v.name + " with its reason",
-          again(" --records requests.csv"));
+      if (v.summary.number("failed_requests", 0) == 0) continue;
+      // Records are of the first seed, in which perhaps none fails.
+      const auto all = v.summary.seeds.find("failed_requests");
+      std::uint64_t r = 0;
+      while (all != v.summary.seeds.end() && r < all->second.size() && all->second[r] == 0) ++r;
+      std::string which, command = again(" --records requests.csv");
+      if (r > 0) {
+        const std::string old = " --seed " + run_.seed;
+        const std::string seed = std::to_string(std::stoull(run_.seed) + r);
+        if (const std::size_t at = command.find(old); at != command.npos)
+          command.erase(at, old.size());
+        which = " in seed " + seed;
+        command += " --seed " + seed;
+      }
+      add("Each failed request of " + v.name + which + " with its reason", command);
       return;
     }
   }
@@ -603,14 +614,13 @@ class NextSteps {
       variants.insert(v.name == verdict_.winner ? variants.begin() : variants.end(), &v);
     for (const VariantView* const candidate : variants) {
       const VariantView& v = *candidate;
-      const Datum* mean = v.summary.find("ttft.mean");
-      const Datum* p99 = v.summary.find("ttft.p99");
-      if (mean == nullptr || p99 == nullptr || p99->value < kLongTail * mean->value) continue;
+      const double tail = v.summary.number("ttft.p99") / v.summary.number("ttft.mean");
+      if (!(tail >= kLongTail)) continue;
       if (!overload_of(v).empty()) continue;  // The queue explains its slowest request.
-      add("The p99 of " + v.name + "'s first token is " +
-              human(p99->value / mean->value, Unit::kNone) +
+      add("The p99 of " + v.name + "'s first token is " + human(tail, Unit::kNone) +
               " times the mean; how its slowest request was routed",
-          "routesim explain " + input() + " --variant " + shell_word(v.name) + " --request worst" +
+          "routesim explain " + input() + " --variant " + shell_word(v.name) +
+              " --request slowest:1" +
               (run_.command.options.find(" --seed ") == std::string::npos
                    ? ""
                    : " --set seed=" + run_.seed));
