@@ -23,9 +23,6 @@ class Outages final : private FleetActions {
   /// Envoy gives up a connection that nobody answers after this time (cluster.connect_timeout of
   /// Envoy Gateway and Istio: 10 s).
   static constexpr Duration kConnectTimeout = Duration::seconds(10);
-  /// Linux gives up a connection to a machine that no longer answers when 15 retransmissions have
-  /// failed (net.ipv4.tcp_retries2: 924.6 s with the shortest time-outs).
-  static constexpr Duration kConnectionLost = Duration::milliseconds(924'600);
   /// Mooncake's master forgets a client without a heartbeat, and the chunks in its memory, after
   /// this time (DEFAULT_CLIENT_LIVE_TTL_SEC of v0.3.7, ClientMonitorFunc in master_service.cpp). It
   /// looks once a second.

@@ -27,6 +27,10 @@ namespace routesim::sim {
 /// Beyond it requests pile up until the stage ends, or time out, or are refused.
 inline constexpr double kMostQueueGrowth = 0.02;
 
+/// Linux gives up a connection to a machine that no longer answers when 15 retransmissions have
+/// failed (net.ipv4.tcp_retries2: 924.6 s with the shortest time-outs).
+inline constexpr Duration kConnectionLost = Duration::milliseconds(924'600);
+
 /// Whether a stage shows what its load would do without end.
 enum class StageState {
   kSteady,   ///< No queue grows, and it is long enough to tell.

@@ -58,6 +58,37 @@ TEST(OverTime, ACrashBySecond) {
   EXPECT_EQ(metric("fleet_lost"), 0);  // Nothing was in the server.
 }
 
+// The machine of one of two servers is lost at 20 s. Its 20 requests of 19.9 s fail 924.6 s later:
+// the crash at 300 s is none of their business.
+TEST(OverTime, ALostConnectionIsOpenForLong) {
+  std::vector<sim::testing::Sent> script;
+  for (int i = 0; i < 40; ++i) script.push_back({.at_ms = 19'900, .output = 1'000});
+  sim::RunPlan plan = sim::testing::hand_made_plan(script, 2);
+  plan.scenario.routing.balancer = sim::BalancerKind::kRoundRobin;
+  plan.scenario.routing.discovery = sim::DiscoveryConfig{};
+  plan.scenario.cluster.pools = {plan.pools.front().config};
+  sim::FleetEventConfig loss;
+  loss.kind = sim::FleetEventKind::kNodeLoss;
+  loss.at = Duration::seconds(20);
+  loss.servers = {0};
+  sim::FleetEventConfig crash = loss;
+  crash.kind = sim::FleetEventKind::kCrash;
+  crash.at = Duration::seconds(300);
+  crash.servers = {1};
+  plan.scenario.events = {loss, crash};
+  ExperimentProgress progress;
+  Diagnostics found;
+  Experiment experiment(1, progress, found);
+  const std::optional<RunResult> r =
+      experiment.run({.plan = plan, .goals = {.request_latency = 100}, .check = true}, found);
+  ASSERT_TRUE(r && r->timeline && r->timeline->goals);
+  EXPECT_EQ(r->summary.failures, 20);
+  EXPECT_NEAR((r->summary.last_end - SimTime::zero()).to_seconds(), 944.6, 1);
+  ASSERT_EQ(r->timeline->goals->missed.size(), 1U);
+  EXPECT_EQ(r->timeline->goals->missed[0].why,
+            "pool-0 vanishes with its machine (1 of 2 servers serve)");
+}
+
 /// A minute by minute run of 40 requests each, of which minute 4 (60 s from 240 s on) loses half.
 class Causes : public ::testing::Test {
  protected:

@@ -181,9 +181,13 @@ void GoodputObserver::on_done(const sim::RequestRecord& record) {
   const bool answered = record.outcome == workloads::Outcome::kSuccess;
   const bool good = answered && count(record);
   if (!over_time_ || !(*in_run_)[stage].reported) return;
-  over_time_->on_done(record.sent, record.end, answered, good);
+  // A connection to a machine that is gone stays open; nothing happens to its request any more.
+  const bool gone = record.outcome == workloads::Outcome::kError &&
+                    record.end - record.sent >= sim::kConnectionLost;
+  const SimTime end = gone ? record.end - sim::kConnectionLost : record.end;
+  over_time_->on_done(record.sent, end, answered, good);
   if (const std::int64_t part = (*in_run_)[stage].part; part >= 0)
-    loads_[part].on_done(record.sent, record.end, answered, good);
+    loads_[part].on_done(record.sent, end, answered, good);
 }
 
 std::map<std::int64_t, sim::TimelineCounter> GoodputObserver::loads_over_time() const {
