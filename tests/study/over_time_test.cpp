@@ -8,6 +8,7 @@
 #include "tools/results/metric_name.h"
 #include "tools/results/report.h"
 #include "tools/results/result_record.h"
+#include "tools/results/result_set.h"
 #include "tools/study/experiment/experiment.h"
 #include "tools/study/run/fleet_tables.h"
 #include "tools/study/verdict/verdict_parts.h"
@@ -554,6 +555,15 @@ TEST(ADay, NamesItsOverloadedHours) {
   EXPECT_EQ(plain_spaces(knee_of({&v}, "a").text), "sustains 31 req/s (30.5 to 32)");
 }
 
+TEST(ADay, OfAMixBeginsAtMidnightToo) {
+  RunRecord run;
+  run.variants.resize(1);
+  run.variants[0].stages.emplace_back().name = "batch/0";
+  EXPECT_FALSE(page_run(run, "").variants[0].by_clock);
+  run.variants[0].stages.emplace_back().name = "chat/00:00";
+  EXPECT_TRUE(page_run(run, "").variants[0].by_clock);
+}
+
 // Which pool's servers 77 requests lost is not counted.
 TEST(FleetTable, SeveralPoolsLoseTheirRequestsTogether) {
   RunRecord run;
@@ -617,6 +627,11 @@ TEST(CapacityText, SaysOnOnlyOfAllLaterStages) {
   ends(
       "; it is overloaded in 2 of 6 stages, the first is 3, with fewer in 2 of 6 stages, the first "
       "is 3, with more from stage 5 on");
+}
+
+TEST(EstimateText, RoundingIsNoInterval) {
+  EXPECT_EQ(estimate_text({.n = 5, .mean = 4, .sd = 1e-15, .half_width = 1e-15}), "4.000 ± 0");
+  EXPECT_EQ(estimate_text({.n = 5, .mean = 0, .sd = 1, .half_width = 0.5}), "0.00 ± 0.50");
 }
 
 }  // namespace

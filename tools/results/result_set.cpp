@@ -216,7 +216,8 @@ std::string short_number(double v) { return fixed_text(v, decimals_for(v, 4)); }
 
 std::string estimate_text(const sim::Estimate& e) {
   if (!std::isfinite(e.half_width)) return short_number(e.mean);
-  if (e.half_width == 0) return short_number(e.mean) + " ± 0";
+  constexpr double kRounding = 1e-9;  // Of sums: far below any difference between runs.
+  if (e.half_width <= kRounding * std::abs(e.mean)) return short_number(e.mean) + " ± 0";
   const int decimals = decimals_for(e.half_width, 2);
   return fmt::format("{} ± {}", fixed_text(e.mean, decimals), fixed_text(e.half_width, decimals));
 }

@@ -275,7 +275,9 @@ VariantView variant_view(const VariantRecord& record, const std::string& path) {
   if (record.fleet) take_fleet(*record.fleet, path, variant);
   variant.timeline = record.timeline;
   variant.by_clock =
-      !variant.stages.empty() && variant.stages.front().name == "00:00" && !record.preparation;
+      !record.preparation && std::ranges::any_of(variant.stages, [](const StageView& s) {
+        return s.name.ends_with("00:00");  // Of a load of a mix with its name before.
+      });
   if (record.series) take_series(*record.series, variant);
   if (record.published) variant.published = published_views(*record.published, path);
   if (record.goodput_goals) variant.goals = record.goodput_goals->items;
