@@ -484,6 +484,16 @@ TEST(SameLoad, IsJudgedByItsRequestsNotByTheTimeToTheLastFailure) {
   EXPECT_FALSE(end_late({&slow}, {0}));
 }
 
+// Rounds of users are sent at a rate, but when the round before is answered: a slower fleet has
+// fewer.
+TEST(SameLoad, HasTheSameRequests) {
+  PageRun run;
+  run.variants = {of_stage("a", 0, 900), of_stage("b", 0, 1'800)};
+  run.variants[1].stages[0].values["requests"].value = 8'999;
+  EXPECT_NE(said(verdict_of(run)).find("10 req/s instead of 5 req/s"), std::string::npos)
+      << said(verdict_of(run));
+}
+
 // Of a closed loop the requests within the goals a second are what a fleet does.
 TEST(SameLoad, OfAClosedLoopIsARate) {
   PageRun run;

@@ -473,14 +473,15 @@ std::vector<const VariantView*> views(const PageRun& run, const std::vector<std:
   return all;
 }
 
-/// Whether the load sends its requests at its own times, and the share within the goals is known.
-bool is_open_loop(const VariantView* v) {
-  return v->summary.find(kGoodShare) != nullptr &&
-         std::ranges::all_of(reported_stages(*v), [v](std::size_t i) {
-           const StageView& s = v->stages[i];
-           if (s.number("requests") == 0) return true;
-           return s.rate.value_or(s.part_rate.value_or(0)) > 0 && !s.held_back &&
-                  s.concurrency.value_or(s.part_concurrency.value_or(0)) <= 0;
+/// Whether the load sends both the same, whatever is answered, and the share of goods is known.
+bool is_open_loop(const VariantView& v, const VariantView& other) {
+  return v.summary.find(kGoodShare) != nullptr && v.stages.size() == other.stages.size() &&
+         std::ranges::all_of(reported_stages(v), [&](std::size_t i) {
+           const StageView& s = v.stages[i];
+           if (s.number("requests") != other.stages[i].number("requests")) return false;
+           return s.number("requests") == 0 ||
+                  (s.rate.value_or(s.part_rate.value_or(0)) > 0 && !s.held_back &&
+                   s.concurrency.value_or(s.part_concurrency.value_or(0)) <= 0);
          });
 }
 
@@ -496,7 +497,8 @@ Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& membe
   };
   const std::vector<std::size_t> common = common_stages(all);
   // A rate over the time to the last failure says little of the same requests at the same times.
-  if (by_goals) return over(std::ranges::all_of(all, is_open_loop) ? kGoodShare : kGoodput, common);
+  const auto same = [&](const VariantView* v) { return is_open_loop(*v, *all[0]); };
+  if (by_goals) return over(std::ranges::all_of(all, same) ? kGoodShare : kGoodput, common);
   std::vector<std::size_t> held = common;
   bool overloaded = false;
   for (const std::size_t v : members)
