@@ -550,6 +550,8 @@ TEST(ADay, NamesItsOverloadedHours) {
   EXPECT_FALSE(knee_of({&v}, "a").last_held) << "20 req/s is the mean of a ramp";
   v.stages[3].overloaded = false;
   EXPECT_EQ(knee_of({&v}, "a").text, "is not overloaded");
+  v.stages[2].telling_s = 9'000;
+  EXPECT_EQ(knee_of({&v}, "a").text, "is not overloaded in stages long enough to tell");
   v.stages[3].values["failed_requests"].value = 5'400;  // Of 108,000.
   EXPECT_EQ(plain_spaces(knee_of({&v}, "a").text), "fails 5 % of its requests at stage 03:00");
   v.stages[3].overloaded = true;

@@ -496,7 +496,6 @@ Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& membe
     return yardstick;
   };
   const std::vector<std::size_t> common = common_stages(all);
-  // A rate over the time to the last failure says little of the same requests at the same times.
   const auto same = [&](const VariantView* v) { return is_open_loop(*v, *all[0]); };
   if (by_goals) return over(std::ranges::all_of(all, same) ? kGoodShare : kGoodput, common);
   std::vector<std::size_t> held = common;

@@ -192,8 +192,7 @@ void add_error(std::vector<TrustError>& errors, const std::string& quantity, dou
 
 Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
   const std::optional<Capacity>& capacity = variants.front()->capacity;
-  Knee knee{.variant = name};
-  if (is_ladder(variants)) knee = stage_knee(variants, name);
+  Knee knee = is_ladder(variants) ? stage_knee(variants, name) : Knee{.variant = name};
   if (!capacity) return knee;
   knee.seen = seen_text(*capacity, variants);
   knee.capacity = capacity;
@@ -284,8 +283,11 @@ Knee knee_of(const std::vector<const VariantView*>& variants, const std::string&
   } else if (steps_of(first) == StageSteps::kLevels && !reported_stages(first).empty()) {
     knee.text = level_text(first);
   } else {
-    knee.text = "is not overloaded";
-    for (const std::size_t i : reported_stages(first))
+    const std::vector<std::size_t> stages = reported_stages(first);
+    const bool tells =
+        std::ranges::none_of(stages, [&](std::size_t i) { return is_too_short(first.stages[i]); });
+    knee.text = tells ? "is not overloaded" : "is not overloaded in stages long enough to tell";
+    for (const std::size_t i : stages)
       if (!is_held(first.stages[i]) && knee.text.starts_with("is not"))
         knee.text = failing_text(first.stages[i]) + " at " + stage_place(first, i);
   }
@@ -596,8 +598,7 @@ class NextSteps {
       if (r > 0) {
         const std::string old = " --seed " + run_.seed;
         const std::string seed = std::to_string(std::stoull(run_.seed) + r);
-        if (const std::size_t at = command.find(old); at != command.npos)
-          command.erase(at, old.size());
+        if (const auto at = command.find(old); at != command.npos) command.erase(at, old.size());
         which = " in seed " + seed;
         command += " --seed " + seed;
       }
