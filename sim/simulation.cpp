@@ -413,12 +413,12 @@ EngineRequest Simulation::engine_request(std::uint32_t handle) const {
 
 void Simulation::deliver(std::uint32_t handle, SimTime now) {
   LiveRequest& live = live_[handle];
+  const EndpointId target = live.leg == Leg::kToPrefill ? *live.route.prefill : live.route.endpoint;
+  if (!servers_->is_up(target.value())) return;  // Its machine was lost while it was on its way.
   EngineRequest r = engine_request(handle);
   r.arrival_order = ++arrivals_;
-  EndpointId target = live.route.endpoint;
   if (live.leg == Leg::kToPrefill) {
     live.leg = Leg::kPrefill;
-    target = *live.route.prefill;
     r.output_tokens = r.max_tokens = 1;
     r.hold_blocks = true;
   } else {
