@@ -58,7 +58,7 @@ void Outages::for_each_replica(std::uint32_t server, F f) {
 
 void Outages::start(std::uint32_t server, SimTime now) {
   vanished_[server] = false;
-  servers_.start(server);
+  servers_.start(server, now);
   if (meters_) meters_->restart(server);
   const Servers::Range range = servers_.endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e)

@@ -34,7 +34,7 @@ void RunRecorder::enter_stage(StageId stage, SimTime now) {
     if (!mixed_) replica->count_gaps_in(&metrics_.stage(stage).inter_token_latency);
   }
   if (!begins) return;
-  start_usage_[stage.value()] = servers_.used_block_seconds(now);
+  start_usage_[stage.value()] = servers_.kv_use(now);
   if (mixed_ && metrics_.stage(stage).info.reported && !mix_start_usage_)
     mix_start_usage_ = start_usage_[stage.value()];
 }
@@ -99,16 +99,24 @@ void RunRecorder::close(const RequestRecord& record, StageId stage, SimTime now)
   if (--outstanding_[stage.value()] == 0) close_stage(stage, now);
 }
 
+namespace {
+
+/// The mean share of KV blocks in use over `time`, of the endpoints that there are then.
+double mean_use(const Servers::KvUse& from, const Servers::KvUse& to, Duration time) {
+  const double up =
+      static_cast<double>((to.up - from.up).ns()) / static_cast<double>(time.ns());  // Endpoints.
+  return up > 0 ? (to.used_s - from.used_s) / time.to_seconds() / up : 0;
+}
+
+}  // namespace
+
 void RunRecorder::close_stage(StageId stage, SimTime now) {
   StageResult& s = metrics_.stage(stage);
-  const double seconds = (now - s.first_send).to_seconds();
-  if (seconds <= 0) return;
-  const auto endpoints = static_cast<double>(servers_.endpoints().size());
-  const double used = servers_.used_block_seconds(now);
-  s.kv_cache_usage_mean = (used - start_usage_[stage.value()]) / seconds / endpoints;
+  if (now <= s.first_send) return;
+  const Servers::KvUse use = servers_.kv_use(now);
+  s.kv_cache_usage_mean = mean_use(start_usage_[stage.value()], use, now - s.first_send);
   if (mixed_ && s.info.reported)
-    mix_usage_ =
-        (used - *mix_start_usage_) / (now - metrics_.first_send()).to_seconds() / endpoints;
+    mix_usage_ = mean_use(*mix_start_usage_, use, now - metrics_.first_send());
   for (const EndpointHome& at : servers_.endpoints().homes())
     s.kv_cache_usage_max =
         std::max(s.kv_cache_usage_max,
@@ -241,8 +249,9 @@ void RunRecorder::note_decision_queue(const DecisionQueue& queue) {
   if (service_s == 0) return;
   result_.routing.mean_wait_s = queue.mean_wait_s();
   result_.routing.longest_wait_s = queue.longest_wait().to_seconds();
-  if (queue.longest_wait() <= Duration::seconds(1)) return;
   const double capacity = static_cast<double>(serving_routers(routing)) / service_s;
+  result_.routing.decisions_per_s = capacity;
+  if (queue.longest_wait() <= Duration::seconds(1)) return;
   const double base_s = routing.service_time.value_or(Duration::zero()).to_seconds();
   result_.notes.push_back(
       "the router is a bottleneck: requests wait up to " +

@@ -65,10 +65,10 @@ class RunRecorder {
   RunResult result_;
   StageId stage_;  ///< Under way.
   bool mixed_;     ///< Loads run side by side, and servers do not tell whose gaps are whose.
-  std::vector<std::int64_t> outstanding_;  ///< By stage.
-  std::vector<double> start_usage_;        ///< Servers::used_block_seconds() when a stage began.
+  std::vector<std::int64_t> outstanding_;    ///< By stage.
+  std::vector<Servers::KvUse> start_usage_;  ///< Servers::kv_use() when a stage began.
   /// Of a mix: what start_usage_ is for its first reported stage, and the usage since then.
-  std::optional<double> mix_start_usage_;
+  std::optional<Servers::KvUse> mix_start_usage_;
   double mix_usage_ = 0;
   Samples unattributed_gaps_;  ///< Gaps before any stage; all those of a mix.
 };

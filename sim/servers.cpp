@@ -34,7 +34,7 @@ Servers::Servers(const RunPlan& plan, std::uint64_t seed, bool reference,
   requests_.assign(homes.size(), 0);
   endpoints_.emplace(std::move(homes));
   up_.resize(server_begin_.size());
-  for (std::uint32_t server = 0; server < up_.size(); ++server) start(server);
+  for (std::uint32_t server = 0; server < up_.size(); ++server) start(server, SimTime::zero());
 }
 
 void Servers::add_pool(std::uint32_t index, std::vector<EndpointHome>& homes) {
@@ -107,8 +107,8 @@ void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t fir
   replicas_.push_back(std::make_unique<Replica>(r, key_source_));
 }
 
-void Servers::start(std::uint32_t server) {
-  up_[server] = true;
+void Servers::start(std::uint32_t server, SimTime now) {
+  up_[server] = now;
   const Range range = endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end; ++e) {
     const ResolvedPool& pool = plan_.pools[(*endpoints_)[e].pool];
@@ -123,6 +123,7 @@ void Servers::start(std::uint32_t server) {
 bool Servers::end(std::uint32_t server, bool leaves, SimTime now) {
   const Range range = endpoints_of(server);
   for (std::uint32_t e = range.first; e < range.end && up_[server]; ++e) {
+    ran_ += now - *up_[server];
     ChunkPool* const store = store_of(plan_.pools[(*endpoints_)[e].pool]);
     if (store == nullptr) continue;
     store->add_users(-1);
@@ -137,7 +138,7 @@ bool Servers::end(std::uint32_t server, bool leaves, SimTime now) {
     else
       lost_.push_back({.store = store, .part = part.mapped(), .at = now});
   }
-  up_[server] = false;
+  up_[server].reset();
   return !lost_.empty() && lost_.back().at == now;
 }
 
@@ -178,13 +179,15 @@ void Servers::leave_rank(EndpointId endpoint) {
   if (it != front_end_of_.end()) front_ends_[it->second].on_completed(endpoint.value());
 }
 
-double Servers::used_block_seconds(SimTime now) {
-  double total = 0;
-  for (const EndpointHome& at : endpoints_->homes()) {
+Servers::KvUse Servers::kv_use(SimTime now) {
+  KvUse all{.up = ran_};
+  for (std::uint32_t e = 0; e < endpoints_->size(); ++e) {
+    const EndpointHome& at = (*endpoints_)[e];
     replicas_[at.replica]->advance_to(now);
-    total += replicas_[at.replica]->used_block_seconds(at.rank, now) / usable_blocks(at);
+    all.used_s += replicas_[at.replica]->used_block_seconds(at.rank, now) / usable_blocks(at);
+    if (const std::optional<SimTime>& since = up_[server_of_[e]]) all.up += now - *since;
   }
-  return total;
+  return all;
 }
 
 }  // namespace routesim::sim

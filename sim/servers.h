@@ -54,8 +54,8 @@ class Servers {
   bool end(std::uint32_t server, bool leaves, SimTime now);
   /// Other processes take their place (Replica::restart), and wait for start().
   void restart(std::uint32_t server, SimTime now);
-  void start(std::uint32_t server);
-  bool is_up(std::uint32_t endpoint) const { return up_[server_of_[endpoint]]; }
+  void start(std::uint32_t server, SimTime now);
+  bool is_up(std::uint32_t endpoint) const { return up_[server_of_[endpoint]].has_value(); }
   /// Stores forget the chunks of parts that were lost at `lost` or before.
   void forget_lost(SimTime lost);
 
@@ -81,8 +81,13 @@ class Servers {
   double usable_blocks(const EndpointHome& at) const {
     return static_cast<double>(pool(at).rules.num_gpu_blocks - 1);
   }
-  /// Sum over endpoints of the integral of KV use (0..1) over time, seconds. Advances all servers.
-  double used_block_seconds(SimTime now);
+  /// Sums over endpoints: of the integral of KV use (0..1) over time, seconds, and of the time for
+  /// which their processes ran. Advances all servers.
+  struct KvUse {
+    double used_s = 0;
+    Duration up = Duration::zero();
+  };
+  KvUse kv_use(SimTime now);
 
  private:
   ChunkPool* store_of(const ResolvedPool& pool);
@@ -100,7 +105,8 @@ class Servers {
   std::map<std::string, ChunkPool> stores_;      ///< That servers share, by what is in them.
   std::map<std::uint32_t, std::uint32_t> part_;  ///< By endpoint: of the store, that it gives.
   std::deque<LostPart> lost_;                    ///< Oldest first.
-  std::vector<bool> up_;                         ///< By server.
+  std::vector<std::optional<SimTime>> up_;       ///< By server: since when.
+  Duration ran_ = Duration::zero();              ///< KvUse::up of processes that have ended.
   ReplicaOptions common_;                        ///< Options that all replicas share.
   const PromptKeyTable& keys_;
   SequenceKeySource& key_source_;

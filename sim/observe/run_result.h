@@ -204,13 +204,14 @@ struct GatewayResult {
 /// The results of the router.
 struct RoutingResult {
   std::int64_t decisions = 0;
-  std::int64_t rejected = 0;              ///< Refused by the router, and not retried.
-  std::int64_t predicted_hit_tokens = 0;  ///< Tokens the router's index expected to hit.
-  std::int64_t disaggregated = 0;         ///< Decisions with a prefill endpoint.
-  std::optional<double> mean_wait_s{};    ///< For a router process, where decisions take time,
-  double longest_wait_s = 0;              ///< and the longest wait.
-  bool priced = false;                    ///< RunPlan::price_decisions.
-  double regret_s = 0;                    ///< Then: over all routed requests, in client-seconds.
+  std::int64_t rejected = 0;                ///< Refused by the router, and not retried.
+  std::int64_t predicted_hit_tokens = 0;    ///< Tokens the router's index expected to hit.
+  std::int64_t disaggregated = 0;           ///< Decisions with a prefill endpoint.
+  std::optional<double> mean_wait_s{};      ///< For a router process, where decisions take time,
+  double longest_wait_s = 0;                ///< and the longest wait.
+  std::optional<double> decisions_per_s{};  ///< The most that all its processes make.
+  bool priced = false;                      ///< RunPlan::price_decisions.
+  double regret_s = 0;                      ///< Then: over all routed requests, in client-seconds.
   std::int64_t prompt_tokens = 0;
   std::int64_t hit_tokens = 0;  ///< Tokens the engines really hit.
   std::optional<GatewayResult> gateway{};

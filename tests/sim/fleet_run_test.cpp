@@ -144,6 +144,29 @@ TEST(FleetRun, AVanishedMachineSaysNothing) {
   EXPECT_EQ(end_ms(r.requests[1]), 1'000 + 10'000);
 }
 
+// A request that is on its way into the engine when the machine is lost never reaches it.
+TEST(FleetRun, AVanishedMachineAnswersNobodyAtItsFrontEnd) {
+  RunPlan plan = turns({{.at_ms = 10}}, 1, {event(FleetEventKind::kNodeLoss, 25, {0})});
+  plan.scenario.cluster.frontend_latency = ms(20);
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.replicas[0].requests, 0);
+  EXPECT_EQ(end_ms(r.requests[0]), 25 + 924'600);
+}
+
+// Places for servers that a roll-out would add hold no KV, and are not averaged over.
+TEST(FleetRun, KvUseIsThatOfServersThatExist) {
+  const auto use = [](const std::vector<FleetEventConfig>& events) {
+    return run_by_hand(turns({{.at_ms = 0, .output = 50}}, 2, events))
+        .stages.front()
+        .kv_cache_usage_mean;
+  };
+  EXPECT_GT(use({}), 0);
+  EXPECT_DOUBLE_EQ(use({event(FleetEventKind::kRollOut, 480)}), use({}));
+  // Without the machine of the idle server, which is gone from 250 of 500 ms on, the mean is of
+  // one and a half servers instead of two.
+  EXPECT_NEAR(use({event(FleetEventKind::kNodeLoss, 250, {1})}), use({}) * 2 / 1.5, 1e-9);
+}
+
 TEST(FleetRun, AClientsTimeoutEndsTheWaitForAVanishedMachine) {
   const RunResult r = run_by_hand(turns({{.at_ms = 0, .output = 9, .timeout_ms = 500}}, 1,
                                         {event(FleetEventKind::kNodeLoss, 25, {0})}));

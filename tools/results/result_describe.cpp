@@ -169,6 +169,9 @@ void describe(Describer& d, RoutingResult& r) {
   field(d, {"mean_wait_s", "Mean wait in the router's own queue, s. Absent without one."},
         r.mean_wait_s);
   shown(d, {"max_wait_s", "Longest such wait, s."}, r.longest_wait_s, r.mean_wait_s.has_value());
+  field(d,
+        {"decisions_per_s", "The most that its processes decide in a second. Absent without one."},
+        r.decisions_per_s);
   field(d, {"gateway", "What the proxy in front of the servers did."}, r.gateway);
   shown(d,
         {"mean_regret_s",
