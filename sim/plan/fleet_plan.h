@@ -17,6 +17,11 @@ struct RunPlan;
 /// Something happens to the fleet: otherwise it is the same from beginning to end.
 bool fleet_changes(const Scenario& s);
 
+/// The fleet has other servers after the event than before it.
+inline bool changes_servers(const FleetEventConfig& e) {
+  return e.kind == FleetEventKind::kScale || !e.to.empty();
+}
+
 /// Some GPUs have a price.
 bool has_price(const Scenario& s);
 

@@ -43,7 +43,8 @@ std::vector<Direction> rooms_of_tools() {
       {"tools/study/experiment",
        {"base", "policies/index", "workloads/traces", "sim/", "tools/results", "tools/ingest/"}},
       {"tools/study/capacity",
-       {"base", "models", "workloads/", "sim/", "tools/results", "tools/study/experiment"}}};
+       {"base", "models", "workloads/", "sim/", "tools/results", "tools/study",
+        "tools/study/experiment"}}};
   const std::vector<std::string_view> command = {
       "base",          "policies/",     "models/",      "workloads/",    "sim/",
       "tools/results", "tools/ingest/", "tools/render", "tools/render/", "tools/study/"};

@@ -106,12 +106,18 @@ std::string_view resource_name(Resource r) {
     case Resource::kDecodeBandwidth:
       return "decode bandwidth";
     case Resource::kTransfer:
+      return "transfer";
+    case Resource::kRouter:
       break;
   }
-  return "transfer";
+  return "router";
 }
 
 bool has_resource(const RunPlan& plan, Resource r) {
+  const RoutingConfig& routing = plan.scenario.routing;
+  if (r == Resource::kRouter)
+    return routing.service_time.value_or(Duration::zero()) > Duration::zero() ||
+           routing.service_time_per_megabyte.value_or(Duration::zero()) > Duration::zero();
   return r != Resource::kTransfer || plan.has_prefill();
 }
 
@@ -129,6 +135,11 @@ RunPlan with_doubled(const RunPlan& plan, Resource r) {
       break;
     case Resource::kTransfer:
       changed.scenario.cluster.transfer.bandwidth_gbps *= 2;
+      break;
+    case Resource::kRouter:
+      for (std::optional<Duration> RoutingConfig::*time :
+           {&RoutingConfig::service_time, &RoutingConfig::service_time_per_megabyte})
+        if (std::optional<Duration>& t = changed.scenario.routing.*time) t = *t / 2;
       break;
   }
   return changed;

@@ -18,23 +18,26 @@ enum class Resource {
   kKvBlocks,         ///< Room for KV cache, running and reusable.
   kPrefillCompute,   ///< Prompt tokens per second.
   kDecodeBandwidth,  ///< Steps per second of those who decode.
-  kTransfer          ///< The links between prefill and decode servers.
+  kTransfer,         ///< The links between prefill and decode servers.
+  kRouter            ///< Decisions per second.
 };
 
-inline constexpr std::array<Resource, 4> kResources = {
-    Resource::kKvBlocks, Resource::kPrefillCompute, Resource::kDecodeBandwidth,
-    Resource::kTransfer};
+inline constexpr std::array<Resource, 5> kResources = {
+    Resource::kKvBlocks, Resource::kPrefillCompute, Resource::kDecodeBandwidth, Resource::kTransfer,
+    Resource::kRouter};
 
-/// `KV blocks`, `prefill compute`, `decode bandwidth`, `transfer`.
+/// `KV blocks`, `prefill compute`, `decode bandwidth`, `transfer`, `router`.
 std::string_view resource_name(Resource r);
 
-/// Whether the plan uses the resource at all: transfer needs prefill servers.
+/// Whether the plan uses the resource at all: transfer needs prefill servers, and a router one
+/// whose decisions take time.
 bool has_resource(const RunPlan& plan, Resource r);
 
 /// The plan with twice the resource: twice the KV blocks; in every step the part of the time that
 /// is due to prompt tokens, or to decoding sequences, halved (on servers that do only one of the
-/// two, the whole step); twice the bandwidth. The part due to one kind of work is what the latency
-/// model says of the step with it, less what it says of the step without it.
+/// two, the whole step); twice the bandwidth; decisions in half the time. The part due to one kind
+/// of work is what the latency model says of the step with it, less what it says of the step
+/// without it.
 RunPlan with_doubled(const RunPlan& plan, Resource r);
 
 /// The plan with `factor` times the KV blocks of every pool, at least two of them.

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/tree_reader.h"
+#include "sim/plan/fleet_plan.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/inputs.h"
@@ -12,6 +14,8 @@
 #include "tools/cli/run/run_scan.h"
 #include "tools/ingest/scenario/prepare.h"
 #include "tools/ingest/scenario/run_checks.h"
+#include "tools/ingest/tree/description.h"
+#include "tools/ingest/tree/parse_config.h"
 #include "tools/results/output_file.h"
 #include "tools/results/version.h"
 
@@ -126,6 +130,18 @@ void check_goodput_expected(const std::vector<Expectation>& expectations, const 
                         "set goodput: [ttft:500ms] in the scenario, or --goodput ttft:500ms");
 }
 
+/// Equal for variants that sustain the same rate: those that only names, words and events tell
+/// apart, where the events leave the number of servers as it is.
+std::string steady_key(sim::Scenario s) {
+  s.variant.clear();
+  s.question.clear();
+  s.measured = {};
+  s.expect.clear();
+  if (std::ranges::none_of(s.events, sim::changes_servers)) s.events.clear();
+  const FieldDescription values = describe_values([&s](Describer& d) { describe(d, s); });
+  return to_json(*to_node(values));
+}
+
 /// Whether an override makes another load or fleet than the measured one.
 bool is_not_as_measured(const std::string& set) {
   const std::string key = set.substr(0, set.find('='));
@@ -166,6 +182,7 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
     planned.push_back({.plan = std::move(*plan),
                        .scan_of = variant.scan_of,
                        .fleet_of = variant.fleet_of,
+                       .steady_key = steady_key(variant.scenario),
                        .resolved = resolved_with_files(variant),
                        .measured = std::move(measured),
                        .goals = goals,

@@ -208,7 +208,8 @@ class VariantRuns {
     });
   }
 
-  /// Finds the rate that each fleet sustains; the variants of a scan of rates share theirs.
+  /// Finds the rate that each fleet sustains. Variants of a scan of rates share theirs, and those
+  /// that only events tell apart.
   void find_capacities() {
     std::vector<std::size_t> fleets;
     for (std::size_t v = 0; v < planned_.size(); ++v)
@@ -227,9 +228,10 @@ class VariantRuns {
   /// The first variant with the same servers.
   std::size_t first_of_scan(std::size_t v) const {
     const PlannedVariant& one = planned_[v];
-    if (one.scan_of.empty()) return v;
     const auto first = std::ranges::find_if(planned_, [&](const PlannedVariant& other) {
-      return other.scan_of == one.scan_of && other.fleet_of == one.fleet_of;
+      return other.steady_key == one.steady_key ||
+             (!one.scan_of.empty() && other.scan_of == one.scan_of &&
+              other.fleet_of == one.fleet_of);
     });
     return static_cast<std::size_t>(first - planned_.begin());
   }

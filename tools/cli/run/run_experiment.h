@@ -20,9 +20,10 @@ namespace routesim::tools {
 
 struct PlannedVariant {
   sim::RunPlan plan;
-  std::string scan_of;   ///< The variant whose rate a scan changes; else empty.
-  std::string fleet_of;  ///< The same of its servers.
-  Document resolved;     ///< The resolved scenario: its JSON text and its tree.
+  std::string scan_of;     ///< The variant whose rate a scan changes; else empty.
+  std::string fleet_of;    ///< The same of its servers.
+  std::string steady_key;  ///< Equal where all but events and names is.
+  Document resolved;       ///< The resolved scenario: its JSON text and its tree.
   MeasuredTable measured;
   GoodputGoals goals;
   std::vector<Expectation> expectations;
