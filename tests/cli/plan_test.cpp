@@ -443,6 +443,22 @@ TEST_F(Plan, TheMonthsInWhichItMustGrow) {
   EXPECT_NEAR(best["price_of_months"], sum, 1e-6);
 }
 
+// A router that decides in 40 ms makes 25 decisions a second, for one server and for 12.
+TEST_F(Plan, MoreServersDoNotHelpARouter) {
+  std::string text = slurp(plan("[ttft_ms.p90 < 400]"));
+  text.replace(text.find("- {accelerator: H200, tensor_parallel: 1}\n"), 42,
+               "policies: [{variant: hashing, set: ['routing.service_time=40ms']}]\n");
+  const Result result = run({"plan", write("router.yaml", text), "--output", "json", "--quiet"});
+  EXPECT_EQ(result.code, 1);
+  const auto family = nlohmann::json::parse(result.out)["families"][0];
+  EXPECT_NEAR(family["router_requests_per_s"].get<double>(), 25, 1e-9);
+  EXPECT_LE(family["sizes_tried"], 3);
+  const Result told = run({"plan", write("router.yaml", text), "--quiet"});
+  EXPECT_NE(told.out.find("No number of servers meets the goals with hashing: its router decides"),
+            std::string::npos)
+      << told.out;
+}
+
 TEST_F(Plan, SparesAreBought) {
   const auto none = nlohmann::json::parse(run({"plan", plan(), "--output", "json"}).out);
   const Result result = run(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -148,6 +149,14 @@ std::string worst_text(const PlanRecord::Worst& worst) {
   return worst.goal + (worst.survival.empty() ? "" : " in " + printable(worst.survival));
 }
 
+/// `with ttft_ms.p90 612 (goal ttft_ms.p90 < 500)`, `which does not answer 1.9 % of what is sent`.
+std::string found_text(const PlanRecord::Worst& worst) {
+  if (worst.name == "queue_growth" && worst.mean)
+    return "which does not answer " + human(100 * *worst.mean, Unit::kPercent) + " of what is sent";
+  return fmt::format("with {} {} (goal {})", worst.name,
+                     worst.mean ? plan_number(*worst.mean) : "-", worst_text(worst));
+}
+
 /// The nearest of all misses, and of which goal; with a plan, of the fleets that cost less.
 std::string nearest_miss(const PlanRecord& r) {
   // A shortfall without end is null in the file.
@@ -164,12 +173,10 @@ std::string nearest_miss(const PlanRecord& r) {
       nearest = &e;
   if (nearest == nullptr || (!r.plans.empty() && std::isinf(shortfall(*nearest)))) return {};
   return fmt::format(
-      "{}: {} of {}{}, with {} {} (goal {}{}).",
-      r.plans.empty() ? "Nearest" : "Nearest of what costs less", fleet_text(nearest->replicas),
-      family_text(*nearest),
+      "{}: {} of {}{}, {}{}.", r.plans.empty() ? "Nearest" : "Nearest of what costs less",
+      fleet_text(nearest->replicas), family_text(*nearest),
       nearest->price_per_hour ? " at " + dollars(*nearest->price_per_hour) + "/h" : "",
-      nearest->worst->name, nearest->worst->mean ? plan_number(*nearest->worst->mean) : "-",
-      worst_text(*nearest->worst),
+      found_text(*nearest->worst),
       nearest->verdict == GoalVerdict::kOpen ? ", which the interval does not decide" : "");
 }
 
@@ -362,7 +369,8 @@ std::vector<std::string> day_sentences(const PlanRecord& r) {
     out.push_back(cheapest.empty()
                       ? "No fleet and autoscaler of these meets every goal in every " +
                             stage_word(r) + "."
-                      : "The cheapest that meets every goal over the day: " + cheapest + ".");
+                      : "The cheapest that meets every goal over the day: " + cheapest + "." +
+                            (best.survives ? " Events were asked of fixed servers alone." : ""));
   return out;
 }
 
@@ -437,6 +445,21 @@ std::string demand_sentence(const PlanRecord& r) {
                             failures);
 }
 
+/// Of each policy whose router is the limit.
+std::vector<std::string> router_sentences(const PlanRecord& r) {
+  std::map<std::string, double> rates;
+  for (const Family& family : r.families)
+    if (family.router_rate)
+      rates[family.policy] = std::max(rates[family.policy], *family.router_rate);
+  std::vector<std::string> out;
+  for (const auto& [policy, rate] : rates)
+    out.push_back(fmt::format(
+        "No number of servers meets the goals with {}: its router decides {} req/s. More of "
+        "its processes (routing.router_replicas) may.",
+        printable(policy), human(rate, Unit::kNone)));
+  return out;
+}
+
 StudyVerdict verdict(const PlanRecord& r) {
   StudyVerdict out{.headline = headline(r)};
   const auto say = [&out](std::string text) {
@@ -447,6 +470,7 @@ StudyVerdict verdict(const PlanRecord& r) {
         ". A cheaper fleet may be left to try, and what later steps find is not known.");
   if (r.plans.empty()) {
     say(nearest_miss(r));
+    for (std::string& text : router_sentences(r)) say(std::move(text));
   } else {
     if (r.rests_on)
       say("It rests on " + *r.rests_on + "." + (r.robustness ? " " + *r.robustness : ""));
@@ -455,6 +479,7 @@ StudyVerdict verdict(const PlanRecord& r) {
     for (std::string& text : day_sentences(r)) say(std::move(text));
     say(months_sentence(r, r.plans.front()));
     say(nearest_miss(r));
+    for (std::string& text : router_sentences(r)) say(std::move(text));
     for (const Goal& goal : r.plans.front().goals)
       if (!is_built_in(goal.name)) say(goal_sentence(goal));
     say(errors_sentence(r.plans.front()));
@@ -512,9 +537,10 @@ Table plans_table(const PlanRecord& r, const std::string& path) {
          {.text = std::string(enum_name(plan.step_times))},
          count(plan.gpus, here + "gpus"),
          price(plan.price_per_hour, here + "price_per_hour"),
-         number(plan.knee_requests_per_s, Unit::kRequestsPerSecond, here + "knee_requests_per_s",
-                (plan.knee_fails_at ? "" : "over ") +
-                    plan_number(plan.knee_requests_per_s.value_or(0))),
+         plan.knee_fails_at
+             ? number(plan.knee_requests_per_s, Unit::kRequestsPerSecond,
+                      here + "knee_requests_per_s", plan_number(*plan.knee_requests_per_s))
+             : Cell{.text = "over " + plan_number(plan.knee_requests_per_s.value_or(0))},
          number(plan.utilisation, Unit::kRatio, here + "utilisation",
                 plan.utilisation ? human(100 * *plan.utilisation, Unit::kPercent) : ""),
          count(plan.spare_replicas_today, here + "spare_replicas_today"),
@@ -613,13 +639,18 @@ std::string binding_sentence(const Choice& plan) {
   std::string text =
       fmt::format("{} {}: at {} req/s {} ", what, what.ends_with("blocks") ? "bind" : "binds",
                   plan_number(*plan.knee_fails_at), b.goal);
+  // Of a lower bound, a larger share is better.
+  const auto goal = std::ranges::find(plan.goals, b.goal, &Goal::name);
+  const bool is_lower = goal != plan.goals.end() && !is_upper(goal->goal);
+  const auto of_bound = [&](double shortfall) {
+    return plan_number(is_lower ? 1 / shortfall : shortfall);
+  };
   const bool is_missed = missed_by > 1;
-  text += is_missed
-              ? "misses by a factor of " + plan_number(missed_by)
-              : "is at " + plan_number(missed_by) + " of its bound, too near for the confidence";
+  text += is_missed ? "misses by a factor of " + plan_number(missed_by)
+                    : "is at " + of_bound(missed_by) + " of its bound, too near for the confidence";
   if (!b.resource.empty() && b.resource != "hot prefix") {
     text += (is_missed ? ", with twice as much by " : ", with twice as much at ") +
-            plan_number(with_double);
+            (is_missed ? plan_number(with_double) : of_bound(with_double));
     if (is_missed && with_double <= 1) text += ", which meets it";
   }
   return text + ".";
@@ -699,6 +730,7 @@ Table misses_table(const PlanRecord& r, const std::string& path) {
     std::string why = margin_text(worst.goal, worst.name, worst.bound, *worst.mean);
     if (why.empty())
       why = human(std::abs(*worst.mean - worst.bound.value_or(0)) * view.scale, view.unit);
+    if (worst.name == "queue_growth") why = "of what is sent is not answered";
     if (e.verdict == GoalVerdict::kOpen) why = "the interval does not decide";
     table.rows.push_back(
         {{.text = fleet_text(e.replicas) + " of " + family_text(e)},
@@ -714,6 +746,7 @@ Table misses_table(const PlanRecord& r, const std::string& path) {
 
 std::string method_text(const Family& family) {
   if (family.method == SizeMethod::kScan) return "splits in the order of their price";
+  if (family.router_rate) return "sizes by doubling, until its router was the limit";
   if (family.tried_singly) return "sizes by doubling, then all around the nearest";
   return family.replicas ? "sizes by doubling, then halving" : "sizes by doubling";
 }

@@ -292,25 +292,43 @@ void FleetEvaluator::prepare_window(FleetEvaluation& evaluation) const {
   evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(found.plan));
 }
 
+namespace {
+
+/// What is turned away has a goal of its own, and does not let a queue show; so has a client that
+/// sends too little.
+std::optional<SteadyProbe> steady_probe(const RateProbe& probe) {
+  const bool is_told = probe.sustains != Sustains::kOpen && probe.window.turned_away <= 0.01;
+  if (!is_told || probe.limit == Limit::kClient) return std::nullopt;
+  return SteadyProbe{.sustains = probe.sustains == Sustains::kYes,
+                     .unanswered = std::max(0.0, 1 - probe.window.answered_per_s / probe.rate)};
+}
+
+/// By which factor a fleet's queue misses: requests sent over requests answered.
+double shortfall_of(const SteadyProbe& steady) {
+  return steady.sustains ? 0 : 1 / std::max(1e-6, 1 - steady.unanswered);
+}
+
+constexpr std::int64_t kProbeSends = 4'000;
+
+}  // namespace
+
 /// Makes the load one that is steady at the rate: a probe tells whether the fleet sustains it, and
 /// how long its warm-up takes. What a run measures is long enough for its percentiles, whatever the
 /// file's duration, so that the answer does not depend on it.
 void FleetEvaluator::hold_demand(sim::RunPlan& plan, FleetEvaluation& evaluation,
                                  Diagnostics& found) {
-  constexpr std::int64_t kProbeSends = 4'000;
   constexpr double kRequests = 3'000, kAnswers = 4;
   const double rate = evaluation.probe.rate;
   const RateProbe probe = probe_rate(
       plan, {.rate = rate, .most_sends = kProbeSends, .answered_error = 0.05, .patient = true},
       experiment_, found);
   if (!probe.why_not.empty() || found.has_errors()) return;
-  // What is turned away has a goal of its own, and does not let a queue show.
-  const bool is_told = probe.sustains != Sustains::kOpen && probe.window.turned_away <= 0.01;
-  if (is_told)
-    evaluation.steady = {.sustains = probe.sustains == Sustains::kYes,
-                         .unanswered = std::max(0.0, 1 - probe.window.answered_per_s / rate)};
+  evaluation.steady = steady_probe(probe);
+  const bool is_told = evaluation.steady.has_value();
   // The queue decides about one that falls behind, and longer runs of it only show longer waits.
   const bool falls_behind = is_told && !evaluation.steady->sustains;
+  if (falls_behind && probe.decisions_per_s < rate)
+    evaluation.steady->router_rate = probe.decisions_per_s;
   const double answer_s = falls_behind ? 0 : probe.answer_s;
   const double asked_s = falls_behind ? 0 : space_.config.demand.duration.to_seconds();
   const double warm_up_s = std::max(probe.warm_up_s, answer_s);
@@ -331,6 +349,11 @@ FleetRun FleetEvaluator::run(const sim::RunPlan& plan, const FleetProbe& probe, 
     throw;
   }
   if (!result) return {};
+  // What a steady fleet answers behind the last send makes up for what it had before the first.
+  if (plan.scenario.workload.hold) {
+    result->summary.last_end = result->summary.last_send;
+    for (auto& one : result->classes) one.last_end = one.last_send;
+  }
   const sim::StageResult& all = result->summary;
   return {.values = goal_values(space_.goals_of(probe.survival), *result, probe.rate),
           .output_tokens_per_s = all.per_second(static_cast<double>(all.output_tokens_total)),
@@ -360,7 +383,7 @@ void judge_growth(const SteadyProbe& steady, GoalState& state, std::span<GoalSta
   state.verdict = steady.sustains ? GoalVerdict::kMeets : GoalVerdict::kMisses;
   state.estimate.mean = steady.sustains ? 0 : steady.unanswered;
   state.estimate.half_width = 0;
-  state.shortfall = steady.sustains ? 0 : 1 / std::max(1e-6, 1 - steady.unanswered);
+  state.shortfall = shortfall_of(steady);
   if (steady.sustains) return;
   for (GoalState& other : others)
     if (&other != &state)
@@ -467,6 +490,20 @@ std::vector<FleetEvaluation> FleetEvaluator::at_planned_rate() const {
     out.push_back(std::move(ended));
   }
   return out;
+}
+
+std::vector<double> FleetEvaluator::queue_shortfalls(std::span<const sim::RunPlan> plans,
+                                                     double rate) {
+  std::vector<double> found_by(plans.size());
+  experiment_.each(plans.size(), [&](std::size_t i, Diagnostics& found) {
+    const RateProbe probe = probe_rate(
+        plans[i],
+        {.rate = rate, .most_sends = kProbeSends, .answered_error = 0.02, .patient = true},
+        experiment_, found);
+    const std::optional<SteadyProbe> steady = steady_probe(probe);
+    found_by[i] = steady ? shortfall_of(*steady) : 0;
+  });
+  return found_by;
 }
 
 std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans, double rate,

@@ -67,7 +67,8 @@ struct FleetRun {
 /// Whether a fleet sustains a rate, from a run that ends when it has told.
 struct SteadyProbe {
   bool sustains = false;
-  double unanswered = 0;  ///< Share of the rate that it does not answer.
+  double unanswered = 0;                   ///< Share of the rate that it does not answer.
+  std::optional<double> router_rate = {};  ///< What its router decides, where that is less.
 };
 
 /// A fleet after as many runs as its verdict took.
@@ -84,6 +85,8 @@ struct FleetEvaluation {
 
   /// At the steady rate, and in every window that was asked.
   bool holds() const { return verdict == GoalVerdict::kMeets && missed() == nullptr; }
+  /// The requests/s that its router decides, where that is too few whatever its servers.
+  std::optional<double> router_rate() const { return steady ? steady->router_rate : std::nullopt; }
   /// Of the windows that do not hold the one that is missed by most; null when all hold.
   const FleetEvaluation* missed() const;
   /// The largest shortfall of any goal, in `missed()` where there is one.
@@ -133,6 +136,10 @@ class FleetEvaluator {
   /// remembered. In parallel.
   std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans, double rate,
                                  std::size_t survival = 0);
+
+  /// By which factor the queue of each plan's load misses at `rate`, by a probe; 0 = it holds. In
+  /// parallel.
+  std::vector<double> queue_shortfalls(std::span<const sim::RunPlan> plans, double rate);
 
   std::size_t runs() const { return experiment_.progress().runs; }
   Experiment& experiment() { return experiment_; }

@@ -154,6 +154,8 @@ void describe(Describer& d, PlanRecord::Family& r) {
         r.tried_singly);
   field(d, {"sizes", "In the space."}, r.sizes);
   field(d, {"sizes_tried", "Of these."}, r.sizes_tried);
+  field(d, {"router_requests_per_s", "The most that its router decides, whatever its servers."},
+        r.router_rate);
   field(d, {"impossible", "Why it cannot run at all."}, r.impossible);
   field(d, {"step_times", "The least known of its pools."}, r.step_times);
   field(d, {"sources", "By pool: which model, from what data."}, r.sources);
@@ -325,7 +327,8 @@ PlanRecord::Family family_of(const PlanSpace& space, const PlanFamily& family,
                          .method = outcome.method,
                          .tried_singly = outcome.tried_singly,
                          .sizes = static_cast<std::int64_t>(outcome.sizes),
-                         .sizes_tried = static_cast<std::int64_t>(outcome.sizes_tried)};
+                         .sizes_tried = static_cast<std::int64_t>(outcome.sizes_tried),
+                         .router_rate = outcome.router_rate};
   if (!family.impossible.empty()) {
     out.impossible = family.impossible;
   } else {

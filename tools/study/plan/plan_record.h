@@ -117,6 +117,7 @@ struct PlanRecord {
     SizeMethod method = SizeMethod::kDoubling;
     bool tried_singly = false;
     std::int64_t sizes = 0, sizes_tried = 0;
+    std::optional<double> router_rate = {};      ///< Requests/s, where it is the limit.
     std::optional<std::string> impossible = {};  ///< Then what follows is absent.
     std::optional<std::string> step_times = {};
     std::optional<std::vector<std::string>> sources = {};

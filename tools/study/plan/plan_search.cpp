@@ -148,7 +148,7 @@ class SizeSearch {
   }
 
   std::optional<FleetSize> next() const {
-    if (!possible_ || outcome_.size) return std::nullopt;
+    if (!possible_ || outcome_.size || outcome_.router_rate) return std::nullopt;
     if (outcome_.method == SizeMethod::kDoubling) {
       const std::optional<std::int64_t> n = upward_.next();
       return n ? std::optional(FleetSize{*n}) : std::nullopt;
@@ -162,6 +162,8 @@ class SizeSearch {
     if (!evaluation.holds() &&
         (!outcome_.near_miss || evaluation.distance() < outcome_.near_miss->distance()))
       outcome_.near_miss = evaluation;
+    has_held_ = has_held_ || evaluation.holds();
+    if (!has_held_) outcome_.router_rate = evaluation.router_rate();
     if (outcome_.method == SizeMethod::kDoubling) {
       upward_.tell(evaluation.holds(), evaluation.distance());
       if (const auto answer = upward_.answer()) outcome_.size = FleetSize{*answer};
@@ -184,7 +186,7 @@ class SizeSearch {
   sim::UpwardSearch upward_;
   std::vector<FleetSize> sizes_;
   std::size_t scanned_ = 0;
-  bool possible_ = false;
+  bool possible_ = false, has_held_ = false;
 };
 
 /// The months in which a fleet that holds the first one must grow. A fleet is only ever added to:
@@ -216,8 +218,10 @@ class GrowthSearch {
   }
 
   /// The answer to next().
-  void tell(bool holds) {
+  void tell(const FleetEvaluation& evaluation) {
+    const bool holds = evaluation.holds();
     if (grows_) {
+      if (evaluation.router_rate()) at_ = larger_.size() - 1;  // None of these helps.
       grow(holds);
       return;
     }
@@ -527,15 +531,21 @@ class PlanSearch {
     }
   }
 
-  /// Whether the fleet meets every goal with `factor` times its KV blocks, with the same seeds.
+  /// Whether the fleet, with its spares and without them, meets every goal with `factor` times its
+  /// KV blocks, with the same seeds.
   bool holds_with_blocks(const FoundPlan& plan, double factor) {
-    const auto& windows = plan.evaluation.windows;
-    return holds_with_blocks(plan.evaluation, factor) &&
-           std::ranges::all_of(
-               windows, [&](const auto& window) { return holds_with_blocks(*window, factor); });
+    const auto all_hold = [&](const FleetEvaluation& e) {
+      return run_with_blocks(e, factor) && std::ranges::all_of(e.windows, [&](const auto& window) {
+               return run_with_blocks(*window, factor);
+             });
+    };
+    return all_hold(plan.evaluation) &&
+           (plan.needed == plan.size ||
+            all_hold(evaluator_.at(
+                {.family = plan.family, .size = plan.needed, .rate = space_.planned_rate()})));
   }
 
-  bool holds_with_blocks(const FleetEvaluation& evaluation, double factor) {
+  bool run_with_blocks(const FleetEvaluation& evaluation, double factor) {
     std::vector<sim::RunPlan> plans;
     for (std::size_t r = 0; r < evaluation.runs.size(); ++r) {
       plans.push_back(sim::with_kv_blocks(*evaluation.plan, factor));
@@ -589,7 +599,7 @@ class PlanSearch {
           return FleetProbe{
               .family = result_.plans[i].family, .size = q.size, .rate = space_.rate_in(q.month)};
         },
-        [](GrowthSearch& search, const FleetEvaluation& e) { search.tell(e.holds()); });
+        [](GrowthSearch& search, const FleetEvaluation& e) { search.tell(e); });
     for (std::size_t i = 0; i < searches.size(); ++i) {
       FoundPlan& plan = result_.plans[i];
       plan.found.months.emplace();
@@ -611,23 +621,28 @@ class PlanSearch {
         resources.push_back(r);
         plans.push_back(sim::with_doubled(*miss.plan, r));
       }
-    // As many runs of each as an undecided fleet has first.
     const std::size_t changes = plans.size();
-    for (std::int64_t r = 1; r < space_.config.replications; ++r)
+    // A queue that grows is told by a probe; all else by as many runs of each as an undecided fleet
+    // has first.
+    const bool by_probe =
+        space_.goals[goal].kind == PlanGoal::Kind::kGrowth && miss.steady.has_value();
+    const std::vector<double> queues =
+        by_probe ? evaluator_.queue_shortfalls(plans, miss.probe.rate) : std::vector<double>();
+    if (by_probe) plans.resize(1);
+    for (std::int64_t r = 1; r < space_.config.replications && !by_probe; ++r)
       for (std::size_t i = 0; i < changes; ++i) {
         plans.push_back(plans[i]);
         plans.back().scenario.seed += static_cast<std::uint64_t>(r);
       }
     const std::vector<FleetRun> runs = evaluator_.run_once(plans, miss.probe.rate);
     const auto shortfall = [&](std::size_t change) {
+      if (by_probe) return queues[change];
       std::vector<double> values;
       for (std::size_t i = change; i < runs.size(); i += changes)
         values.push_back(runs[i].values[goal]);
       return judge(space_.goals[goal], values, space_.config.confidence).shortfall;
     };
-    // A queue that grows is told by a probe, which has no runs with more of anything.
-    const bool by_probe = space_.goals[goal].kind == PlanGoal::Kind::kGrowth;
-    const double missed = by_probe ? shortfall(0) : miss.states[goal].shortfall;
+    const double missed = miss.states[goal].shortfall;
     Binding binding{
         .goal = space_.goals[goal].label, .missed_by = missed, .missed_by_with_double = missed};
     double least = kNoHelp * shortfall(0);
@@ -645,8 +660,12 @@ class PlanSearch {
     return binding;
   }
 
-  /// How many replicas may be gone at today's rate, whichever pool loses them.
-  std::int64_t spares_of(const FoundPlan& plan) {
+  /// How many replicas may be gone at today's rate, whichever pool loses them. Nothing where the
+  /// whole fleet misses a goal then: today's load may be too little for one of throughput.
+  std::optional<std::int64_t> spares_of(const FoundPlan& plan) {
+    const FleetProbe whole{.family = plan.family, .size = plan.size, .rate = space_.rate_today()};
+    evaluate({whole}, Asked::kAll);
+    if (!evaluator_.at(whole).holds()) return std::nullopt;
     std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
     for (std::size_t pool = 0; pool < plan.size.size(); ++pool)
       fewest = std::min(fewest, spares_of(plan, pool));
@@ -655,7 +674,7 @@ class PlanSearch {
 
   std::int64_t spares_of(const FoundPlan& plan, std::size_t pool) {
     sim::Bisection search(1, plan.size[pool]);
-    search.tell(true);  // The whole fleet holds more than today's rate.
+    search.tell(true);  // The whole fleet holds.
     while (const auto n = search.next()) {
       FleetProbe probe{.family = plan.family, .size = plan.size, .rate = space_.rate_today()};
       probe.size[pool] = *n;

@@ -122,6 +122,7 @@ struct FoundPlan {
 struct FamilyOutcome {
   SizeMethod method = SizeMethod::kDoubling;
   bool tried_singly = false;  ///< A middle size came nearest, and those around it were run too.
+  std::optional<double> router_rate = {};  ///< FleetEvaluation::router_rate() of the last one.
   std::size_t sizes_tried = 0;
   std::size_t sizes = 0;                     ///< In the space.
   std::optional<FleetSize> size;             ///< The least that holds,
