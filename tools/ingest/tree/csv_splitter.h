@@ -15,8 +15,8 @@ class CsvSplitter {
   CsvSplitter(std::string_view text, const std::string& file, Diagnostics& diagnostics)
       : text_(text), file_(file), diagnostics_(diagnostics) {}
 
-  /// The next record; false at the end of the text. `places` receives where each field begins, and
-  /// the end of the record.
+  /// The next record; false at the end of the text, and after a quoted field without an end.
+  /// `places` receives where each field begins, and the end of the record.
   bool next(std::vector<std::string>& fields, std::vector<SourceLocation>& places) {
     if (pos_ >= text_.size()) return false;
     fields.clear();
@@ -32,7 +32,7 @@ class CsvSplitter {
       while (pos_ < text_.size() && text_[pos_] != '\n') ++pos_;
       take('\n');
     }
-    return true;
+    return !is_open_;
   }
 
  private:
@@ -75,6 +75,7 @@ class CsvSplitter {
       }
     }
     error(begin, "a quoted field is never closed");
+    is_open_ = true;
     return out;
   }
 
@@ -84,6 +85,7 @@ class CsvSplitter {
   std::size_t pos_ = 0;
   std::size_t line_start_ = 0;
   int line_ = 1;
+  bool is_open_ = false;
 };
 
 }  // namespace routesim::tools

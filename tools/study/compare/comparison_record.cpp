@@ -193,7 +193,7 @@ constexpr std::array<const char*, 5> kJudged = {"output_tokens_per_s", "ttft_ms.
                                                 "request_latency_ms.mean"};
 
 /// The metrics of the tables of plain outputs; pages have all.
-constexpr std::array<std::string_view, 16> kShown = {"output_tokens_per_s",
+constexpr std::array<std::string_view, 20> kShown = {"output_tokens_per_s",
                                                      "requests_per_s",
                                                      "ttft_ms.mean",
                                                      "ttft_ms.median",
@@ -208,7 +208,11 @@ constexpr std::array<std::string_view, 16> kShown = {"output_tokens_per_s",
                                                      "prefix_cache_hit_rate",
                                                      "failed_requests",
                                                      "goodput",
-                                                     "preemptions"};
+                                                     "preemptions",
+                                                     "fleet_mean_servers",
+                                                     "fleet_lost",
+                                                     "fleet_cost",
+                                                     "minutes_missed"};
 
 /// How a measure of one variant changed.
 enum class Outcome { kUnknown, kSame, kBetter, kWorse, kMixed };

@@ -216,7 +216,10 @@ std::optional<ResultFile> read_result_file(const std::string& path,
     found.error(root->where(), "", "must be a map (" + got(*root) + ")", kHint);
   if (!found.has_errors() && root != nullptr && is_kind(*root, FileKind::kResult, found)) {
     const RunRecord run = read_record<RunRecord>(*root, found);
-    const std::vector<MetricName> metrics = metrics_with(more);
+    std::vector<MetricName> asked(more.begin(), more.end());
+    for (const char* of_run : {"fleet_mean_servers", "fleet_lost", "fleet_cost", "minutes_missed"})
+      asked.push_back(*parse_metric_name(of_run).value);
+    const std::vector<MetricName> metrics = metrics_with(asked);
     if (!found.has_errors()) file.set = Taker(*root, metrics, found).take(run);
     file.commit = run.commit.value_or("");
     file.interrupted = run.interrupted.value_or(false);
