@@ -296,6 +296,8 @@ class Routing(TypedDict):
     mean_wait_s: NotRequired[float]
     #: Longest such wait, s.
     max_wait_s: NotRequired[float]
+    #: The most that its processes decide in a second. Absent without one.
+    decisions_per_s: NotRequired[float]
     gateway: NotRequired[Gateway]
     #: Mean regret of a decision against the omniscient one, client-seconds. With --regret.
     mean_regret_s: NotRequired[float]
