@@ -679,12 +679,12 @@ TEST_F(Contract, AnOverloadedServer) {
   table["/verdict/knees/0/first_overloaded"] = {200};
   // A server that takes 10 ms answers 100 requests/s. Three runs of 1,000 requests look for it: the
   // first above 1.4 times what the stage answered, then 5 % above and 3 % below what servers answer
-  // there. Two of 36,000, and the 500 between two looks, hold the last of these.
+  // there. Two of 60,000, and up to 500 between two looks, hold the last of these.
   expect_fields(table, "/variants/0/capacity", {{"rate", 97}, {"low", 97}, {"high", 100}});
   table["/variants/0/capacity/rate"].room = 0.5;
   table["/variants/0/capacity/low"].room = 0.5;
   table["/variants/0/capacity/high"].room = 1;
-  table["/variants/0/capacity/requests"] = {3 * 1'000 + 2 * 36'500};
+  table["/variants/0/capacity/requests"] = {3 * 1'000 + 2 * 60'500};
   Comparison(table).run(
       report("workload:\n"
              "  vllm_bench:\n"
