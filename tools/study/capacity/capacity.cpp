@@ -470,9 +470,9 @@ double probe_factor(const sim::RunPlan& plan) {
   return std::max(1.0, endpoints / kEndpoints);
 }
 
-/// Of what servers run short of, the resource whose double lets them answer most of a rate above
-/// the one that they do not hold; of a still higher one where several do. The limit of `grows`
-/// where it is as good, or none helps.
+/// The resource whose double lets the servers answer most of a rate above the one that they do not
+/// hold; of a still higher one where several do. The limit of `grows` where it is as good, where
+/// none helps, and where it is no such resource.
 Limit doubled_limit(const sim::RunPlan& plan, const RateProbe& grows, std::int64_t sends,
                     Experiment& experiment, Diagnostics& found) {
   constexpr double kHelps = 1.03, kAsGood = 0.98;
@@ -517,8 +517,7 @@ double guess_capacity(const sim::RunResult& result) {
   return guess;
 }
 
-}  // namespace
-
+/// `prefill compute`, `decode step`, `KV blocks`, `max_num_seqs`, ...; empty for kNone.
 std::string_view limit_name(Limit limit) {
   switch (limit) {
     case Limit::kPrefill:
@@ -544,6 +543,8 @@ std::string_view limit_name(Limit limit) {
   }
   return "";
 }
+
+}  // namespace
 
 RateProbe probe_rate(const sim::RunPlan& plan, const WatchRules& asked, Experiment& experiment,
                      Diagnostics& found) {

@@ -75,9 +75,6 @@ enum class Limit {
   kNone
 };
 
-/// `prefill compute`, `decode step`, `KV blocks`, `max_num_seqs`, ...; empty for kNone.
-std::string_view limit_name(Limit limit);
-
 /// Whether servers keep up with a rate.
 enum class Sustains { kYes, kNo, kOpen };
 

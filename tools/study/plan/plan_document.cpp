@@ -445,7 +445,7 @@ std::string demand_sentence(const PlanRecord& r) {
                             failures);
 }
 
-/// Of each policy whose router is the limit.
+/// A sentence about each policy whose router is the limit.
 std::vector<std::string> router_sentences(const PlanRecord& r) {
   std::map<std::string, double> rates;
   for (const Family& family : r.families)
@@ -639,7 +639,7 @@ std::string binding_sentence(const Choice& plan) {
   std::string text =
       fmt::format("{} {}: at {} req/s {} ", what, what.ends_with("blocks") ? "bind" : "binds",
                   plan_number(*plan.knee_fails_at), b.goal);
-  // Of a lower bound, a larger share is better.
+  // A larger share of a lower bound is better.
   const auto goal = std::ranges::find(plan.goals, b.goal, &Goal::name);
   const bool is_lower = goal != plan.goals.end() && !is_upper(goal->goal);
   const auto of_bound = [&](double shortfall) {

@@ -294,8 +294,8 @@ void FleetEvaluator::prepare_window(FleetEvaluation& evaluation) const {
 
 namespace {
 
-/// What is turned away has a goal of its own, and does not let a queue show; so has a client that
-/// sends too little.
+/// Requests that are turned away have a goal of their own, and do not let a queue show; so has a
+/// client that sends too little.
 std::optional<SteadyProbe> steady_probe(const RateProbe& probe) {
   const bool is_told = probe.sustains != Sustains::kOpen && probe.window.turned_away <= 0.01;
   if (!is_told || probe.limit == Limit::kClient) return std::nullopt;
@@ -303,7 +303,7 @@ std::optional<SteadyProbe> steady_probe(const RateProbe& probe) {
                      .unanswered = std::max(0.0, 1 - probe.window.answered_per_s / probe.rate)};
 }
 
-/// By which factor a fleet's queue misses: requests sent over requests answered.
+/// The factor by which a queue misses: requests sent over requests answered.
 double shortfall_of(const SteadyProbe& steady) {
   return steady.sustains ? 0 : 1 / std::max(1e-6, 1 - steady.unanswered);
 }
@@ -349,7 +349,7 @@ FleetRun FleetEvaluator::run(const sim::RunPlan& plan, const FleetProbe& probe, 
     throw;
   }
   if (!result) return {};
-  // What a steady fleet answers behind the last send makes up for what it had before the first.
+  // Answers behind the last send make up for those to requests that came before the first.
   if (plan.scenario.workload.hold) {
     result->summary.last_end = result->summary.last_send;
     for (auto& one : result->classes) one.last_end = one.last_send;

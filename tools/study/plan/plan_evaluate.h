@@ -137,8 +137,8 @@ class FleetEvaluator {
   std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans, double rate,
                                  std::size_t survival = 0);
 
-  /// By which factor the queue of each plan's load misses at `rate`, by a probe; 0 = it holds. In
-  /// parallel.
+  /// The factor by which the queue of each plan's load misses at `rate`, by a probe; 0 = it holds.
+  /// In parallel.
   std::vector<double> queue_shortfalls(std::span<const sim::RunPlan> plans, double rate);
 
   std::size_t runs() const { return experiment_.progress().runs; }
