@@ -181,7 +181,10 @@ TEST_F(FleetCli, DecidesAboutTheWholeRun) {
                    "--set", "cluster.pools[0].engine.max_num_seqs=1", "-o", "json=" + out})
                   .code,
               0);
-  EXPECT_EQ(run({"compare", base, more, "--fail-if", "fleet_cost>+1%"}).code, 0);
+  const Result compared = run({"compare", base, more, "--fail-if", "fleet_cost>+1%"});
+  EXPECT_EQ(compared.code, 0);
+  for (const char* row : {"fleet_mean_servers", "fleet_lost", "fleet_cost", "minutes_missed"})
+    EXPECT_NE(compared.out.find(std::string("\n") + row + " "), std::string::npos) << row;
   EXPECT_EQ(run({"compare", base, more, "--fail-if", "ttft_ms.mean>+1%"}).code, 4)
       << "one stage of two is overloaded";
 }

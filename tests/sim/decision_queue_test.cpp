@@ -150,6 +150,7 @@ TEST(DecisionQueue, ARunTellsItsWaits) {
   EXPECT_EQ(r.requests[0].first_token, at_ms(15));
   EXPECT_EQ(r.requests[1].first_token, at_ms(20));
   EXPECT_DOUBLE_EQ(r.routing.mean_wait_s.value(), 0.002);
+  EXPECT_DOUBLE_EQ(r.routing.decisions_per_s.value(), 200);
   EXPECT_DOUBLE_EQ(r.routing.longest_wait_s, 0.004);
 }
 

@@ -168,6 +168,12 @@ TEST(WhatIf, ServersOfOneKindAreFasterAsAWhole) {
   EXPECT_EQ(ticks(with_doubled(prefill, Resource::kDecodeBandwidth)), 5784);
   EXPECT_TRUE(has_resource(prefill, Resource::kTransfer));
   EXPECT_FALSE(has_resource(plan_of(PoolRole::kBoth), Resource::kTransfer));
+  RunPlan routed = prefill;
+  EXPECT_FALSE(has_resource(routed, Resource::kRouter)) << "its decisions take no time";
+  routed.scenario.routing.service_time = Duration::milliseconds(40);
+  EXPECT_TRUE(has_resource(routed, Resource::kRouter));
+  EXPECT_EQ(with_doubled(routed, Resource::kRouter).scenario.routing.service_time,
+            Duration::milliseconds(20));
 }
 
 TEST(WhatIf, DoublesBlocksAndLinksAndLeavesTheOriginal) {
